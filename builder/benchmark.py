@@ -1,0 +1,229 @@
+"""The benchmark file: the only place that knows domain names, upstream pins, judges and wording (DESIGN section 2)."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jsonschema import Draft202012Validator
+
+from provenance.errors import BenchmarkError, InputError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from jsonschema.exceptions import ValidationError
+
+DEFAULT = "vidore_v3"
+
+
+@dataclass(frozen=True)
+class Domain:
+    """One corpus with its questions in every language; `upstream` is a URI, absolute where it is a folder."""
+
+    name: str
+    native_language: str
+    task: str
+    upstream: str
+
+
+@dataclass(frozen=True)
+class Subset:
+    """A domain in one query language: four configs of a release."""
+
+    domain: str
+    language: str
+
+    @property
+    def name(self) -> str:
+        """The subset's name, `<domain>__<language>`."""
+        return f"{self.domain}__{self.language}"
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Whose judgements gains come from; `inputs` is a URI or None (then `--inputs` must say)."""
+
+    name: str
+    model: str
+    slug: str
+    simulated: bool
+    inputs: str | None
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Reciprocal rank fusion: its constant and the retrievers in their contractual order."""
+
+    k: int
+    retrievers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark file, checked against `schemas/benchmark.schema.json`."""
+
+    name: str
+    title: str
+    repo: str
+    task_prefix: str
+    split: str
+    pool_size: int
+    languages: Mapping[str, str]
+    fusion: Fusion
+    domains: Mapping[str, Domain]
+    judges: Mapping[str, Judge]
+    rerankers: Mapping[str, str]
+    card: Mapping[str, Any]
+    expected: Mapping[str, Any]
+    path: str = field(compare=False)
+    sha256: str = field(compare=False)
+
+    def subsets(self) -> Iterator[Subset]:
+        """Every subset, domains in file order, languages in file order."""
+        for domain in self.domains:
+            for language in self.languages:
+                yield Subset(domain, language)
+
+    def judge(self, name: str) -> Judge:
+        """The judge called `name`.
+
+        Raises:
+            InputError: the benchmark file has no such judge.
+        """
+        if name not in self.judges:
+            near = difflib.get_close_matches(name, self.judges, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"the file names {', '.join(sorted(self.judges))}."
+            raise InputError(
+                f"benchmark '{self.name}' has no judge '{name}': {hint}",
+                where=Where(self.path, column="judges"),
+                remedy="name one of the file's judges with --judge, or add a [judges.NAME] table to it.",
+            )
+        return self.judges[name]
+
+
+def load_benchmark(name: str = DEFAULT) -> Benchmark:
+    """Read an embedded benchmark by name, or a file by path (anything ending in `.toml` or holding a `/`).
+
+    Raises:
+        InputError: no such benchmark or file.
+        BenchmarkError: the file is no TOML or breaks the schema; each fault is named with its path.
+    """
+    if name.endswith(".toml") or "/" in name:
+        path = Path(name)
+        if not path.is_file():
+            raise InputError("no such benchmark file", where=Where(name), remedy="check the path of --benchmark.")
+        return parse_benchmark(path.read_bytes(), source=path)
+    folder = resources.files("builder") / "benchmarks"
+    embedded = {entry.name.removesuffix(".toml"): entry for entry in folder.iterdir() if entry.name.endswith(".toml")}
+    if name not in embedded:
+        raise InputError(
+            f"no embedded benchmark is called '{name}' (there are: {', '.join(sorted(embedded))})",
+            remedy="name one of these, or give the path of a .toml file.",
+        )
+    with resources.as_file(embedded[name]) as path:
+        return parse_benchmark(path.read_bytes(), source=path)
+
+
+def parse_benchmark(content: bytes, *, source: Path) -> Benchmark:
+    """Parse and check a benchmark file; relative `upstream` and `inputs` are resolved against the folder of `source`.
+
+    Raises:
+        BenchmarkError: see `load_benchmark`.
+    """
+    where = str(source)
+    try:
+        document = tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BenchmarkError(
+            f"not a TOML file: {error}", where=Where(where), remedy="mend the line that the message names."
+        ) from error
+    schema = json.loads((resources.files("builder") / "schemas" / "benchmark.schema.json").read_text("utf-8"))
+    faults = [_describe(error) for error in Draft202012Validator(schema).iter_errors(document)]
+    faults = faults or list(_cross_checks(document))
+    if faults:
+        raise BenchmarkError(
+            "the benchmark file breaks its schema:\n    " + "\n    ".join(sorted(faults)),
+            where=Where(where),
+            remedy="mend each line above; builder/schemas/benchmark.schema.json describes every key.",
+        )
+    return _construct(document, source, hashlib.sha256(content).hexdigest())
+
+
+def _construct(document: dict[str, Any], source: Path, sha256: str) -> Benchmark:
+    base = source.parent
+
+    def resolve(uri: str) -> str:
+        return uri if "://" in uri else str((base / uri).resolve())
+
+    fusion = document["fusion"]
+    return Benchmark(
+        name=document["name"],
+        title=document["title"],
+        repo=document["repo"],
+        task_prefix=document.get("task_prefix", ""),
+        split=document["split"],
+        pool_size=document["pool_size"],
+        languages=dict(document["languages"]),
+        fusion=Fusion(k=fusion["k"], retrievers=tuple(fusion["retrievers"])),
+        domains={
+            name: Domain(name, table["native_language"], table["task"], resolve(table["upstream"]))
+            for name, table in document["domains"].items()
+        },
+        judges={
+            name: Judge(
+                name,
+                table["model"],
+                table["slug"],
+                table.get("simulated", False),
+                resolve(table["inputs"]) if "inputs" in table else None,
+            )
+            for name, table in document["judges"].items()
+        },
+        rerankers=dict(document.get("rerankers", {})),
+        card=document.get("card", {}),
+        expected=document.get("expected", {}),
+        path=str(source),
+        sha256=sha256,
+    )
+
+
+def _cross_checks(document: dict[str, Any]) -> Iterator[str]:
+    """Rules between keys, which JSON Schema does not express."""
+    for name, domain in document["domains"].items():
+        if domain["native_language"] not in document["languages"]:
+            yield f"domains.{name}.native_language: '{domain['native_language']}' is not among [languages]"
+        if name == "provenance":
+            yield "domains.provenance: the name is taken by the provenance configs"
+    tasks = [domain["task"] for domain in document["domains"].values()]
+    for task in sorted({task for task in tasks if tasks.count(task) > 1}):
+        yield f"domains: two domains have the task name '{task}'"
+    slugs = [judge["slug"] for judge in document["judges"].values()]
+    for slug in sorted({slug for slug in slugs if slugs.count(slug) > 1}):
+        yield f"judges: two judges have the slug '{slug}', so their tags could not be told apart"
+    expected = document.get("expected", {}).get("domains", {})
+    for name in expected:
+        if name not in document["domains"]:
+            yield f"expected.domains.{name}: no such domain"
+
+
+def _describe(error: ValidationError) -> str:
+    """`path: message`, with the nearest right key where a key is unknown or missing."""
+    path = ".".join(str(part) for part in error.absolute_path) or "(top level)"
+    if error.validator != "additionalProperties" or not (
+        isinstance(error.schema, dict) and isinstance(error.instance, dict)
+    ):
+        return f"{path}: {error.message}"
+    known = list(error.schema.get("properties", {}))
+    lines = []
+    for key in sorted(set(error.instance) - set(known)):
+        near = difflib.get_close_matches(key, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
+        lines.append(f"{path}: unknown key '{key}' ({hint})")
+    return "; ".join(lines)

@@ -1,0 +1,1 @@
+"""Jinja templates and verbatim parts of the dataset card (package data)."""

@@ -1,0 +1,1 @@
+"""What happens to a release: number it, diff it, publish it, verify it for ever. The `release` command."""

@@ -1,0 +1,1 @@
+"""The subcommands of `release`, one module a command."""
