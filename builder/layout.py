@@ -30,9 +30,10 @@ PROVENANCE_KINDS = ("pool", "first_stage", "runs", "judge_criteria", "calibratio
 SCHEMAS: dict[str, pa.Schema] = {
     "corpus": pa.schema(
         [
-            pa.field("id", pa.string(), nullable=False),
-            pa.field("image", pa.struct([pa.field("bytes", pa.binary()), pa.field("path", pa.string())])),
-            pa.field("text", pa.string(), nullable=False),
+            # Upstream's own column order, so that a corpus file is copied and never rewritten.
+            ("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])),
+            ("id", pa.string()),
+            ("text", pa.string()),
         ]
     ),
     "queries": pa.schema([("id", pa.string()), ("text", pa.string())]),
@@ -145,5 +146,7 @@ def configs(
             yield Config(config_name(kind, subset.name), kind, {benchmark.split: files})
     for kind in PROVENANCE_KINDS:
         if kind in present:
-            files_by_domain = {domain: (provenance_path(kind, domain),) for domain in benchmark.domains}
+            files_by_domain: dict[str, tuple[str, ...]] = {
+                domain: (provenance_path(kind, domain),) for domain in benchmark.domains
+            }
             yield Config(config_name(kind), kind, files_by_domain)
