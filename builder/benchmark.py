@@ -25,12 +25,17 @@ DEFAULT = "vidore_v3"
 
 @dataclass(frozen=True)
 class Domain:
-    """One corpus with its questions in every language; `upstream` is a URI, absolute where it is a folder."""
+    """One corpus with its questions in every language.
+
+    `upstream` is a URI, absolute where it is a folder; `upstream_as_written` is what a release records, so that a
+    tree does not depend on where the benchmark file lies.
+    """
 
     name: str
     native_language: str
     task: str
     upstream: str
+    upstream_as_written: str
 
 
 @dataclass(frozen=True)
@@ -48,13 +53,14 @@ class Subset:
 
 @dataclass(frozen=True)
 class Judge:
-    """Whose judgements gains come from; `inputs` is a URI or None (then `--inputs` must say)."""
+    """Whose judgements gains come from; `inputs` is a URI or None (then `--inputs` must say), as for `Domain`."""
 
     name: str
     model: str
     slug: str
     simulated: bool
     inputs: str | None
+    inputs_as_written: str | None
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,7 @@ def _construct(document: dict[str, Any], source: Path, sha256: str) -> Benchmark
         languages=dict(document["languages"]),
         fusion=Fusion(k=fusion["k"], retrievers=tuple(fusion["retrievers"])),
         domains={
-            name: Domain(name, table["native_language"], table["task"], resolve(table["upstream"]))
+            name: Domain(name, table["native_language"], table["task"], resolve(table["upstream"]), table["upstream"])
             for name, table in document["domains"].items()
         },
         judges={
@@ -183,6 +189,7 @@ def _construct(document: dict[str, Any], source: Path, sha256: str) -> Benchmark
                 table["slug"],
                 table.get("simulated", False),
                 resolve(table["inputs"]) if "inputs" in table else None,
+                table.get("inputs"),
             )
             for name, table in document["judges"].items()
         },
