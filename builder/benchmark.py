@@ -97,6 +97,19 @@ class Benchmark:
             for language in self.languages:
                 yield Subset(domain, language)
 
+    def task_name(self, domain: str, view: str = "Reranking", *, text_only: bool = False) -> str:
+        """The mteb task of a domain: `<prefix><Domain>RCP<view>`, with `OCR` where only text is read (section 16.4)."""
+        return f"{self.task_prefix}{self.domains[domain].task}RCP{view}{'OCR' if text_only else ''}"
+
+    def task_names(self) -> tuple[str, ...]:
+        """Every task of a release: both views, with and without images, domains in file order."""
+        return tuple(
+            self.task_name(domain, view, text_only=text_only)
+            for view in ("Reranking", "Retrieval")
+            for text_only in (False, True)
+            for domain in self.domains
+        )
+
     def judge(self, name: str) -> Judge:
         """The judge called `name`.
 
