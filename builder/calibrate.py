@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from builder.inputs import ANSWERS
+from builder.judged import Judged
 from builder.tables import read_frame
 from provenance import bradley_terry, gain, irt, windows
 from provenance.errors import DataError, Where
@@ -39,20 +40,9 @@ class DomainJudgement:
     accounts: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Calibrated:
-    """What calibration gives: per domain qrels gains, criteria and calibration rows; the fit; the account of windows."""
-
-    gains: Mapping[str, pl.DataFrame]
-    criteria: Mapping[str, pl.DataFrame]
-    calibration: Mapping[str, pl.DataFrame]
-    item_params: dict[str, Any]
-    windows: dict[str, Any]
-
-
 def calibrate(
     inputs: JudgeInputs, judge: str, pools: Mapping[str, pl.DataFrame], executor: Executor, steps: Steps
-) -> Calibrated:
+) -> Judged:
     """Decode every answer, fit abilities within each query and one 2PL over all domains, and link theta to gain.
 
     Args:
@@ -77,15 +67,40 @@ def calibrate(
     with steps.time("gains"):
         scale = pl.DataFrame({"query-id": counts.query_ids, "tau": fit.tau, "alpha": fit.alpha})
         rows = {domain: _thetas(item.abilities, scale, fit, domain) for domain, item in judged.items()}
-    return Calibrated(
+    return Judged(
         gains={domain: frame.select("query-id", "corpus-id", "theta", "gain") for domain, frame in rows.items()},
         criteria={domain: item.placements for domain, item in judged.items()},
         calibration={
             domain: frame.select("query-id", "corpus-id", "ability", "tau", "alpha") for domain, frame in rows.items()
         },
-        item_params=_item_params(fit),
+        item_params=item_params(fit),
         windows={"judge": judge, "domains": {domain: item.accounts for domain, item in judged.items()}},
+        made="here",
     )
+
+
+def item_params(fit: irt.ItemFit) -> dict[str, Any]:
+    """The document of a fit: its parameters, the link, the priors, and what was fitted how closely."""
+    return {
+        "gamma": [float(value) for value in fit.gamma],
+        "beta": [float(value) for value in fit.beta],
+        "num_criteria": len(fit.gamma),
+        "link": LINK,
+        "priors": {
+            "tau": {"mean": 1.0, "sd": irt.S_TAU},
+            "alpha": {"mean": 0.0, "sd": irt.S_ALPHA},
+            "ridge": irt.RIDGE,
+        },
+        "fit": {
+            "mode": "tournament",
+            "dtype": "float64",
+            "placements": int(fit.placements),
+            "queries": len(fit.tau),
+            "objective": float(fit.objective),
+            "iterations": int(fit.iterations),
+            "tolerance": {"query_gradient": irt.QUERY_TOLERANCE, "shared_gradient": irt.SHARED_TOLERANCE},
+        },
+    }
 
 
 def _judge_domain(
@@ -152,7 +167,7 @@ def _named(frame: pl.DataFrame, domain: str) -> pl.DataFrame:
 
 
 def _thetas(abilities: pl.DataFrame, scale: pl.DataFrame, fit: irt.ItemFit, domain: str) -> pl.DataFrame:
-    """theta = tau * ability + alpha for each page of a domain, and its gain."""
+    """Each page of a domain with theta = tau * ability + alpha, and its gain."""
     named = _named(abilities, domain).join(scale, on="query-id", how="left", maintain_order="left")
     unscaled = named.filter(pl.col("tau").is_null())
     if unscaled.height:
