@@ -10,7 +10,7 @@ import polars as pl
 from builder.inputs import ANSWERS
 from builder.judged import Judged
 from builder.tables import read_frame
-from provenance import bradley_terry, gain, irt, windows
+from provenance import bradley_terry, gain, irt, irt_objective, windows
 from provenance.errors import DataError, Where
 
 if TYPE_CHECKING:
@@ -63,9 +63,15 @@ def calibrate(
             pl.concat([_named(item.placements, domain) for domain, item in judged.items()]),
             pl.concat([_named(item.abilities, domain) for domain, item in judged.items()]),
         )
+        if counts.skipped:
+            raise DataError(
+                f"{counts.skipped} rubric placements are of pages without an ability",
+                where=Where(str(inputs.path)),
+                remedy="every page that the rubric stage shows must stand in the tournament.",
+            )
         fit = irt.fit(counts)
     with steps.time("gains"):
-        scale = pl.DataFrame({"query-id": counts.query_ids, "tau": fit.tau, "alpha": fit.alpha})
+        scale = fit.queries()
         rows = {domain: _thetas(item.abilities, scale, fit, domain) for domain, item in judged.items()}
     return Judged(
         gains={domain: frame.select("query-id", "corpus-id", "theta", "gain") for domain, frame in rows.items()},
@@ -87,9 +93,9 @@ def item_params(fit: irt.ItemFit) -> dict[str, Any]:
         "num_criteria": len(fit.gamma),
         "link": LINK,
         "priors": {
-            "tau": {"mean": 1.0, "sd": irt.S_TAU},
-            "alpha": {"mean": 0.0, "sd": irt.S_ALPHA},
-            "ridge": irt.RIDGE,
+            "tau": {"mean": 1.0, "sd": irt_objective.TAU_SD},
+            "alpha": {"mean": 0.0, "sd": irt_objective.ALPHA_SD},
+            "item_ridge": irt_objective.ITEM_RIDGE,
         },
         "fit": {
             "mode": "tournament",
@@ -98,7 +104,7 @@ def item_params(fit: irt.ItemFit) -> dict[str, Any]:
             "queries": len(fit.tau),
             "objective": float(fit.objective),
             "iterations": int(fit.iterations),
-            "tolerance": {"query_gradient": irt.QUERY_TOLERANCE, "shared_gradient": irt.SHARED_TOLERANCE},
+            "tolerance": {"query_gradient": irt.QUERY_TOLERANCE, "item_gradient": irt.ITEM_TOLERANCE},
         },
     }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import filecmp
 import hashlib
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -33,7 +32,16 @@ def release(*args: str | Path, cwd: Path | None = None) -> subprocess.CompletedP
 def build(world: Path, *extra: str | Path, out: str = "out") -> subprocess.CompletedProcess[str]:
     """Build the tiny world."""
     return release(
-        "build", "--benchmark", world / "benchmark.toml", "--judge", "toy", "--out", world / out, "--workers", "1", *extra
+        "build",
+        "--benchmark",
+        world / "benchmark.toml",
+        "--judge",
+        "toy",
+        "--out",
+        world / out,
+        "--workers",
+        "1",
+        *extra,
     )
 
 
@@ -71,8 +79,15 @@ def test_every_file_of_the_design_is_there_and_no_other(built: Path) -> None:
         "README.md",
         "rcp_ndcg_tasks.py",
         "paper/corpus-00000-of-00001.parquet",
-        *(f"paper__{language}/{kind}.parquet" for language in tiny.LANGUAGES for kind in ("queries", "qrels", "top_ranked")),
-        *(f"provenance/{kind}/paper.parquet" for kind in ("pool", "first_stage", "runs", "judge_criteria", "calibration")),
+        *(
+            f"paper__{language}/{kind}.parquet"
+            for language in tiny.LANGUAGES
+            for kind in ("queries", "qrels", "top_ranked")
+        ),
+        *(
+            f"provenance/{kind}/paper.parquet"
+            for kind in ("pool", "first_stage", "runs", "judge_criteria", "calibration")
+        ),
         "provenance/windows.toy.json",
         "provenance/item_params.toy.json",
         "provenance/releases.json",
@@ -96,7 +111,9 @@ def test_qrels_are_the_pool_with_labels(built: Path) -> None:
 def test_injected_pages_are_marked(built: Path) -> None:
     """A positive that the first stage misses takes the lowest non-positive's place, marked, with score 0."""
     rows = pq.read_table(built / "out" / TAG / "provenance" / "pool" / "paper.parquet").to_pylist()
-    injected = [(row["query-id"], row["corpus-id"], row["pool_rank"], row["rrf_score"]) for row in rows if row["gt_injected"]]
+    injected = [
+        (row["query-id"], row["corpus-id"], row["pool_rank"], row["rrf_score"]) for row in rows if row["gt_injected"]
+    ]
     assert [("query-test-0", "corpus-test-10", 6, 0.0), ("query-test-1", "corpus-test-10", 6, 0.0)] == injected
 
 
@@ -112,8 +129,7 @@ def test_unusable_windows_are_counted_by_category(built: Path) -> None:
     account = json.loads((built / "out" / TAG / "provenance" / "windows.toy.json").read_text())["domains"]["paper"]
     total = {
         stage: {
-            outcome: sum(phase[outcome] for phase in phases.values())
-            for outcome in ("fitted", "truncated", "no_json")
+            outcome: sum(phase[outcome] for phase in phases.values()) for outcome in ("fitted", "truncated", "no_json")
         }
         for stage, phases in account.items()
     }
@@ -202,7 +218,11 @@ BAD = {
         3,
         ["git-lfs pointer"],
     ),
-    "a NaN score": (_rows(RUNS)(lambda r: r[5].update(score=float("nan"))), 3, ["runs/paper.parquet", "row 5", "score", "nan"]),
+    "a NaN score": (
+        _rows(RUNS)(lambda r: r[5].update(score=float("nan"))),
+        3,
+        ["runs/paper.parquet", "row 5", "score", "nan"],
+    ),
     "a null id": (_rows(FIRST)(lambda r: r[2].update({"corpus-id": None})), 3, ["row 2", "corpus-id"]),
     "a duplicate pair in a run": (_rows(RUNS)(lambda r: r.append(dict(r[0]))), 3, ["runs/paper.parquet", "row 48"]),
     "a run without a pair": (_rows(RUNS)(lambda r: r.pop(7)), 3, ["runs/paper.parquet"]),
@@ -292,7 +312,16 @@ def test_an_unknown_judge_is_refused(world: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_build_leaves_nothing(number: signal.Signals, world: Path) -> None:
     """Ctrl-C or a polite kill in the middle: exit code 130, no tree, no temporary folder."""
-    command = [sys.executable, "-m", "releases", "build", "--benchmark", str(world / "benchmark.toml"), "--judge", "toy"]
+    command = [
+        sys.executable,
+        "-m",
+        "releases",
+        "build",
+        "--benchmark",
+        str(world / "benchmark.toml"),
+        "--judge",
+        "toy",
+    ]
     with subprocess.Popen([*command, "--out", str(world / "out")], stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
         while not list((world / "out").glob(".*")):
@@ -305,11 +334,24 @@ def test_an_interrupted_build_leaves_nothing(number: signal.Signals, world: Path
     assert [] == list((world / "out").iterdir())
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/shm").is_dir(), reason="needs a file system of its own: /dev/shm")  # noqa: S108 - a file system, not a temporary file
 def test_a_full_disk_is_said(world: Path) -> None:
-    """A disk without room: exit code 4, a sentence, no traceback."""
-    limited = f"ulimit -f 8; exec {sys.executable} -m releases build --benchmark {world / 'benchmark.toml'} --judge toy --out {world / 'out'} --workers 1"
-    done = subprocess.run(["/bin/bash", "-c", limited], capture_output=True, text=True, check=False)
+    """No room for another byte (a limit of 4 KiB a file stands for it): exit code 4, a sentence, nothing left."""
+    command = [
+        sys.executable,
+        "-m",
+        "releases",
+        "build",
+        "--benchmark",
+        str(world / "benchmark.toml"),
+        "--judge",
+        "toy",
+    ]
+    done = subprocess.run(
+        ["/bin/bash", "-c", 'ulimit -f 4; exec "$@"', "bash", *command, "--out", str(world / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert 4 == done.returncode, done.stderr
     assert "Traceback" not in done.stderr
     assert [] == list((world / "out").iterdir())
