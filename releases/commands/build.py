@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -48,14 +48,16 @@ def build(
         numbering=next_release(chosen, ledger),
         figures=figures,
     )
-    report = build_tree(request, out, lambda: _processes(workers), Steps(time.perf_counter, say))
+    report = build_tree(request, out, lambda: _runner(workers), Steps(time.perf_counter, say))
     if json:
         print_json(report)
     else:
         _summarise(report, chosen)
 
 
-def _processes(workers: int) -> Executor:
+def _runner(workers: int) -> Executor:
+    if workers == 1:
+        return ThreadPoolExecutor(1)
     # Not forked: a fork of a process that runs threads can hang.
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
