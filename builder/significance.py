@@ -148,7 +148,7 @@ def sign_flips(rcp: NDArray[np.float64], qrel: NDArray[np.float64], first: int, 
 
 def is_tie(first: float, second: float) -> bool:
     """Whether two means lie closer than 0.02, the gap below which the method calls systems tied."""
-    return abs(second - first) < TIE_GAP
+    return round(abs(second - first), EQUAL_DECIMALS) < TIE_GAP
 
 
 def reading(first: str, first_mean: float, second: str, second_mean: float) -> str:
