@@ -1,4 +1,4 @@
-"""`release build` on the tiny world: what a tree holds, that it is a function of its inputs, that bad input leaves nothing."""
+"""`release build` on the tiny world: what a tree holds, what it depends on, and what bad input gets."""
 
 from __future__ import annotations
 

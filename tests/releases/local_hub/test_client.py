@@ -302,7 +302,7 @@ def test_broken_card_is_refused(api: HfApi, front_matter: str, complaint: str) -
 
 def test_good_card_is_committed(api: HfApi, tmp_path: Path) -> None:
     """A card with front matter comes back byte for byte."""
-    card = b"---\nconfigs:\n- config_name: \"no\"\n  data_files: x.parquet\n---\n# Card\n"
+    card = b'---\nconfigs:\n- config_name: "no"\n  data_files: x.parquet\n---\n# Card\n'
     sha = put(api, {"README.md": card})
     assert card == read(api, "README.md", sha, tmp_path)
 
