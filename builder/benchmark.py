@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import json
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,6 +90,7 @@ class Benchmark:
     expected: Mapping[str, Any]
     path: str = field(compare=False)
     sha256: str = field(compare=False)
+    embedded: bool = field(default=False, compare=False)
 
     def subsets(self) -> Iterator[Subset]:
         """Every subset, domains in file order, languages in file order."""
@@ -147,7 +148,7 @@ def load_benchmark(name: str = DEFAULT) -> Benchmark:
             remedy="name one of these, or give the path of a .toml file.",
         )
     with resources.as_file(embedded[name]) as path:
-        return parse_benchmark(path.read_bytes(), source=path)
+        return replace(parse_benchmark(path.read_bytes(), source=path), embedded=True)
 
 
 def parse_benchmark(content: bytes, *, source: Path) -> Benchmark:
