@@ -66,7 +66,7 @@ def aggregate(pages: int, winner: ArrayLike, loser: ArrayLike, weight: ArrayLike
     Comparisons are added in the order given, so the result is bit-exact.
 
     Raises:
-        DataError: a comparison names an unknown page or a page twice, a weight is not above 0, or a label not in [0, 1].
+        DataError: a comparison names an unknown page or a page twice, a weight is not above 0, a label not in [0, 1].
     """
     i, j = np.asarray(winner, dtype=np.int64), np.asarray(loser, dtype=np.int64)
     w, y = np.asarray(weight, dtype=np.float64), np.asarray(label, dtype=np.float64)
@@ -83,8 +83,8 @@ def aggregate(pages: int, winner: ArrayLike, loser: ArrayLike, weight: ArrayLike
             row = int(np.argmin(good))
             raise DataError(rule, where=Where(row=row, value=(int(i[row]), int(j[row]), float(w[row]), float(y[row]))))
     key = np.minimum(i, j) * pages + np.maximum(i, j)
-    weights = np.bincount(key, w, pages * pages)
-    labels = np.bincount(key, w * np.where(i < j, y, 1.0 - y), pages * pages)
+    weights = _sums(key, w, pages * pages)
+    labels = _sums(key, w * np.where(i < j, y, 1.0 - y), pages * pages)
     seen = np.flatnonzero(weights)
     return Pairs(pages, seen // max(pages, 1), seen % max(pages, 1), weights[seen], labels[seen])
 
@@ -139,7 +139,8 @@ def hessian(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> FloatArray
 
 def standard_errors(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> FloatArray:
     """`(pages,)`: 1 / sqrt(information of a page's own comparisons + ridge), the ridge unscaled here."""
-    return 1.0 / np.sqrt(_spread(_evaluate(theta, pairs, ridge)[2], pairs, 1) + ridge)
+    own = _spread(_evaluate(theta, pairs, ridge)[2], pairs, 1)
+    return 1.0 / np.sqrt(own + ridge)
 
 
 def _evaluate(theta: FloatArray, pairs: Pairs, ridge: float) -> tuple[float, FloatArray, FloatArray]:
@@ -163,7 +164,12 @@ def _lower(information: FloatArray, pairs: Pairs, ridge: float) -> FloatArray:
 
 def _spread(values: FloatArray, pairs: Pairs, sign: int) -> FloatArray:
     """Each pair's value added to its first page, and added (or, with sign -1, taken) from its second."""
-    return np.bincount(pairs.first, values, pairs.pages) + sign * np.bincount(pairs.second, values, pairs.pages)
+    return _sums(pairs.first, values, pairs.pages) + sign * _sums(pairs.second, values, pairs.pages)
+
+
+def _sums(key: IntArray, values: FloatArray, size: int) -> FloatArray:
+    # The stubs do not know that weights make the sums float64.
+    return np.bincount(key, values, size).astype(np.float64, copy=False)
 
 
 def _start(pairs: Pairs) -> FloatArray:
@@ -171,7 +177,8 @@ def _start(pairs: Pairs) -> FloatArray:
     label = np.clip(pairs.label / pairs.weight, *LABEL_RANGE)
     seen = _spread(pairs.weight, pairs, 1)
     mean = _spread(pairs.weight * np.log(label / (1.0 - label)), pairs, -1) / np.where(seen > 0, seen, 1.0)
-    return mean - mean.mean()
+    start: FloatArray = mean - mean.mean()
+    return start
 
 
 def abilities(pairs: Pairs, ridge: float = RIDGE) -> FloatArray | None:
@@ -199,7 +206,8 @@ def abilities(pairs: Pairs, ridge: float = RIDGE) -> FloatArray | None:
         value, slope, information = trial
         longest = np.abs(step).max()
         if longest < _LAST_STEP:
-            return theta - theta.mean()
+            centred: FloatArray = theta - theta.mean()
+            return centred
         if longest > _SHORT_STEP:
             factor = None
     return None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -15,6 +14,10 @@ from provenance.ids import canonical
 from provenance.irt_objective import Arrow, Counts, FloatArray, Gradient, Parameters, gradient, hessian, moments
 from provenance.irt_objective import objective as mean_objective
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+
 CRITERIA = ("C1", "C2", "C3", "C4", "C5")
 
 QUERY_TOLERANCE = 1e-9
@@ -23,7 +26,8 @@ ITEM_TOLERANCE = 1e-11
 """Largest allowed gradient of the mean objective by u or v."""
 _MAX_ITERATIONS = 200
 _MAX_HALVINGS = 40
-_LONGEST_T_STEP = 4.0
+_LONGEST_STEP = 2.0
+_SOUND = 0.1  # least share of the expected information that the Hessian must keep
 
 
 @dataclass(frozen=True)
@@ -159,11 +163,11 @@ def fit(counts: Counts, executor: Executor | None = None) -> ItemFit:
         else:
             break
         at, m, value = trial, found, lower
-    worst = [counts.query_ids[j] for j in np.argsort(-by_query, kind="stable")[:10] if by_query[j] >= QUERY_TOLERANCE]
+    far = [counts.query_ids[j] for j in np.argsort(-by_query, kind="stable") if by_query[j] >= QUERY_TOLERANCE]
     raise FitError(
-        f"the 2PL fit did not converge: after {iteration} iterations {int((by_query >= QUERY_TOLERANCE).sum())} queries "
-        f"have a gradient of {QUERY_TOLERANCE:g} or more (the worst: {', '.join(worst) or 'none'}; "
-        f"{by_query.max():.2e}), and the items' is {by_item:.2e}",
+        f"the 2PL fit did not converge in {iteration} iterations: {len(far)} queries have a gradient of "
+        f"{QUERY_TOLERANCE:g} or more, the largest {by_query.max():.2e} (the worst: {', '.join(far[:10]) or 'none'}); "
+        f"the items' gradient is {by_item:.2e} (allowed: {ITEM_TOLERANCE:g})",
         remedy="look at these queries' rubric verdicts and abilities",
     )
 
@@ -171,11 +175,12 @@ def fit(counts: Counts, executor: Executor | None = None) -> ItemFit:
 def newton_step(exact: Arrow, expected: Arrow, slope: Gradient) -> Parameters:
     """What to take from the parameters: the solution of the arrow system for the gradient `slope`.
 
-    A query whose exact block is not positive definite gets its expected one; if the Schur complement then is not, all
-    of the system is the expected one. A query's t moves by at most 4: far out on the softplus a step means nothing.
+    A query whose exact block is not positive definite, or nearly so, gets its expected one; if the Schur complement
+    then is not, all of the system is the expected one. A query's own step is cut to `_LONGEST_STEP` in t and in alpha,
+    so that one query far from its place does not hold up the line search of all.
     """
-    corner, determinant = exact.query[:, 0, 0], _determinant(exact.query)
-    sound = (corner > 0) & (determinant > 1e-10 * corner * exact.query[:, 1, 1])
+    sound = _determinant(exact.query) > _SOUND * _determinant(expected.query)
+    sound &= exact.query[:, 0, 0] > _SOUND * expected.query[:, 0, 0]
     query = np.where(sound[:, np.newaxis, np.newaxis], exact.query, expected.query)
     cross = np.where(sound[:, np.newaxis, np.newaxis], exact.cross, expected.cross)
     try:
@@ -183,8 +188,8 @@ def newton_step(exact: Arrow, expected: Arrow, slope: Gradient) -> Parameters:
     except np.linalg.LinAlgError:
         shared, own = _eliminate(expected, slope)
     half = len(shared) // 2
-    t = np.clip(own[:, 0], -_LONGEST_T_STEP, _LONGEST_T_STEP)
-    return Parameters(shared[:half], shared[half:], t, own[:, 1])
+    own /= np.maximum(1.0, np.abs(own).max(axis=1, keepdims=True) / _LONGEST_STEP)
+    return Parameters(shared[:half], shared[half:], own[:, 0], own[:, 1])
 
 
 def _eliminate(arrow: Arrow, slope: Gradient) -> tuple[FloatArray, FloatArray]:
