@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from provenance import cholesky
+from provenance.checks import refuse, refuse_repeats
 from provenance.errors import DataError, FitError, Where
 from provenance.gain import sigmoid
 from provenance.ids import canonical
@@ -264,12 +265,7 @@ def fit(scores: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
 
 
 def _number_pages(shown: pl.DataFrame) -> pl.DataFrame:
-    twice = shown.select("query-id", "corpus-id").is_duplicated()
-    if twice.any():
-        row = int(twice.arg_max() or 0)
-        raise DataError(
-            "a page is listed twice as shown for one query", where=Where(row=row, value=shown.row(row, named=True))
-        )
+    refuse_repeats(shown, ["query-id", "corpus-id"], column="corpus-id", file=None)
     pages = canonical(shown.select("query-id", "corpus-id"))
     return pages.with_columns(
         query=pl.col("query-id").rle_id().cast(pl.Int64),
@@ -278,20 +274,17 @@ def _number_pages(shown: pl.DataFrame) -> pl.DataFrame:
 
 
 def _place(scores: pl.DataFrame, pages: pl.DataFrame) -> pl.DataFrame:
-    placed = scores.select("query-id", "call_index", "position", "corpus-id", pl.col("score").cast(pl.Float64))
-    placed = placed.join(pages, on=["query-id", "corpus-id"], how="left", maintain_order="left")
     window = ["query-id", "call_index"]
-    checks = [
-        (pl.col("score").is_finite().fill_null(value=False), "score", "a score must be finite"),
-        (pl.col("page").is_not_null(), "corpus-id", "a scored page was never shown for this query"),
-        (~pl.struct(*window, "corpus-id").is_duplicated(), "corpus-id", "a window scores a page twice"),
-        (~pl.struct(*window, "position").is_duplicated(), "position", "a window has two pages at one position"),
-    ]
-    for good, column, rule in checks:
-        row = placed.select((~good).arg_max()).item() if placed.height else None
-        if row is not None and not placed.select(good.get(row)).item():
-            value = placed.select(*window, "position", "corpus-id", "score").row(row, named=True)
-            raise DataError(rule, where=Where(row=row, column=column, value=value))
+    placed = scores.select(*window, "position", "corpus-id", pl.col("score").cast(pl.Float64))
+    placed = placed.join(pages, on=["query-id", "corpus-id"], how="left", maintain_order="left")
+    for bad, what, column in (
+        (~pl.col("score").is_finite().fill_null(value=False), "a score is not finite", "score"),
+        (pl.col("page").is_null(), "a scored page was never shown for this query", "corpus-id"),
+        (pl.struct(*window, "corpus-id").is_duplicated(), "a window scores a page twice", "corpus-id"),
+        (pl.struct(*window, "position").is_duplicated(), "a window has two pages at one position", "position"),
+    ):
+        remedy = "decode the tournament answers again: only a complete answer has scores."
+        refuse(placed, bad, what, column=column, file=None, remedy=remedy, context=[*window, "position"])
     return placed.sort("query", "call_index", "position")
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from provenance import cholesky
-from provenance.errors import DataError, FitError, Where
+from provenance.checks import refuse, refuse_repeats
+from provenance.errors import DataError, FitError
 from provenance.ids import canonical
 from provenance.irt_objective import Arrow, Counts, FloatArray, Gradient, Parameters, gradient, hessian, moments
 from provenance.irt_objective import objective as mean_objective
@@ -28,6 +29,10 @@ _MAX_ITERATIONS = 200
 _MAX_HALVINGS = 40
 _LONGEST_STEP = 2.0
 _SOUND = 0.1  # least share of the expected information that the Hessian must keep
+
+
+_DECODE = "decode the rubric answers again: only a complete answer has verdicts."
+_ABILITY = "fit the abilities again."
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,13 @@ def count(placements: pl.DataFrame, ability: pl.DataFrame, criteria: Sequence[st
         DataError: a verdict is not 0 or 1, an ability is not finite or a page has two, or no placement can be counted.
     """
     names = list(criteria)
-    _refuse(placements, ~pl.all_horizontal(pl.col(names).is_in([0, 1]).fill_null(value=False)), "a verdict is 0 or 1")
-    _refuse(ability, ~pl.col("ability").is_finite().fill_null(value=False), "an ability must be finite")
     pair = ["query-id", "corpus-id"]
-    _refuse(ability, pl.struct(pair).is_duplicated(), "a page has two abilities")
+    for name in names:
+        good = pl.col(name).is_in([0, 1]).fill_null(value=False)
+        refuse(placements, ~good, "a verdict is not 0 or 1", column=name, file=None, remedy=_DECODE, context=pair)
+    finite = pl.col("ability").is_finite().fill_null(value=False)
+    refuse(ability, ~finite, "an ability is not finite", column="ability", file=None, remedy=_ABILITY, context=pair)
+    refuse_repeats(ability, pair, column="ability", file=None)
     judged = placements.group_by(pair).agg(pl.len().alias("n"), pl.col(names).cast(pl.Int64).sum())
     pages = canonical(ability.select(*pair, "ability")).join(judged, on=pair, how="left", maintain_order="left")
     # A page without a row of its own was placed 0 times and passed 0 times: these are counts, not values made up.
@@ -103,15 +111,6 @@ def count(placements: pl.DataFrame, ability: pl.DataFrame, criteria: Sequence[st
         placements=counted,
         skipped=placements.height - counted,
     )
-
-
-def _refuse(frame: pl.DataFrame, bad: pl.Expr, rule: str) -> None:
-    rows = frame.select(bad.alias("bad"))["bad"].arg_true()
-    if rows.len():
-        row = int(rows[0])
-        raise DataError(
-            f"{rule} ({rows.len()} rows break this)", where=Where(row=row, value=frame.row(row, named=True))
-        )
 
 
 def fit(counts: Counts, executor: Executor | None = None) -> ItemFit:

@@ -207,11 +207,11 @@ def test_a_query_without_a_comparison_is_absent() -> None:
 @pytest.mark.parametrize(
     ("windows", "shown", "words"),
     [
-        ([("abz", [1, 2, 3])], "abc", "never shown for this query.*row 2, column 'corpus-id'"),
-        ([("ab", [1, float("nan")])], "ab", "row 1, column 'score'.*nan"),
-        ([("ab", [1, float("inf")])], "ab", "row 1, column 'score'.*inf"),
+        ([("abz", [1, 2, 3])], "abc", "never shown for this query.*call_index 0.*column 'corpus-id', value 'z'"),
+        ([("ab", [1, float("nan")])], "ab", "position 2.*column 'score', value nan"),
+        ([("ab", [1, float("inf")])], "ab", "position 2.*column 'score', value inf"),
         ([("aba", [1, 2, 3])], "ab", "a window scores a page twice"),
-        ([("ab", [1, 2])], "aba", "listed twice"),
+        ([("ab", [1, 2])], "aba", "there twice.*column 'corpus-id', value 'a'"),
     ],
 )
 def test_bad_windows_are_refused(windows: list[tuple[str, list[float]]], shown: str, words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from provenance.errors import DataError, FitError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
     from provenance.irt_objective import Counts, FloatArray, Parameters
 
 Row = tuple[str, str, "Sequence[int]"]
@@ -192,9 +194,7 @@ def test_fisher_information_is_the_mean_hessian() -> None:
     theta = counts.ability
     chance = 1 / (1 + np.exp(-theta))
     passes = np.repeat((counts.n * chance)[:, np.newaxis], 5, axis=1)
-    exact = model.Counts(
-        counts.query_ids, counts.corpus_ids, counts.starts, theta, counts.n, passes, counts.placements, 0
-    )
+    exact = replace(counts, passes=passes)
     full, fisher = model.hessian(exact, at), model.hessian(exact, at, expected=True)
     assert full.shared == pytest.approx(fisher.shared, rel=1e-12, abs=1e-9)
     assert full.query == pytest.approx(fisher.query, rel=1e-12, abs=1e-9)
@@ -258,8 +258,8 @@ def test_unidentified_verdicts_converge(verdict: int) -> None:
 def test_verdicts_against_the_order_converge() -> None:
     """A query whose verdicts fall as ability rises has its best tau at 0, which stays above 0; the others fit well."""
     counts = synthetic()
-    counts.ability[: counts.starts[1]] *= -1.0
-    fitted = irt.fit(counts)
+    sign = np.where(np.arange(len(counts.ability)) < counts.starts[1], -1.0, 1.0)
+    fitted = irt.fit(replace(counts, ability=sign * counts.ability))
     assert 0.0 < fitted.tau[0] < 1e-6
     assert fitted.query_gradient < 1e-8
     assert [0.9, 1.2, 1.5, 2.0, 1.0] == pytest.approx(fitted.tau[1:], abs=0.2)
@@ -324,10 +324,10 @@ def test_count_adds_up_in_canonical_order() -> None:
 @pytest.mark.parametrize(
     ("ability", "verdict", "words"),
     [
-        ([("q1", "a", 0.0)], 2, "a verdict is 0 or 1.*row 0"),
-        ([("q1", "a", 0.0)], None, "a verdict is 0 or 1.*row 0"),
-        ([("q1", "b", 0.0), ("q1", "a", float("nan"))], 1, "an ability must be finite.*row 1"),
-        ([("q1", "a", 0.0), ("q1", "a", 1.0)], 1, "a page has two abilities"),
+        ([("q1", "a", 0.0)], 2, "a verdict is not 0 or 1.*query-id 'q1', corpus-id 'a'.*column 'C1'"),
+        ([("q1", "a", 0.0)], None, "a verdict is not 0 or 1.*query-id 'q1', corpus-id 'a'.*column 'C1'"),
+        ([("q1", "b", 0.0), ("q1", "a", float("nan"))], 1, "an ability is not finite.*corpus-id 'a'.*value nan"),
+        ([("q1", "a", 0.0), ("q1", "a", 1.0)], 1, "a row is there twice.*column 'ability', value 1.0"),
         ([("q1", "b", 0.0)], 1, "no rubric placement is of a page with an ability"),
     ],
 )
