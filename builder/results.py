@@ -10,7 +10,7 @@ import polars as pl
 from builder.coverage import match_run
 from builder.leaderboard import PAIR, VIEWS, Leaderboard, View, count_gains, domain_values, leaderboard
 from builder.ndcg import TIE_RULES, Metric, TieRule
-from builder.statistics import Statistics, statistics
+from builder.statistics import Agreement, Statistics, agreement, statistics
 from provenance.errors import DataError, InputError, UsageError, Where
 
 if TYPE_CHECKING:
@@ -31,13 +31,17 @@ class Results:
     Attributes:
         tables: in the order of views, metrics, tie rules.
         statistics: one a table, in the same order; empty where not asked for.
+        agreements: of each view and tie rule, where both rcp and qrel are there and statistics are asked for.
         coverage: by one's own run's table name, how it meets the benchmark.
+        simulated: whether the tree says that its judge is simulated.
         absent: rerankers of the benchmark file that the tree has no run of.
     """
 
     tables: tuple[Leaderboard, ...]
     statistics: tuple[Statistics, ...]
+    agreements: tuple[Agreement, ...]
     coverage: Mapping[str, Coverage]
+    simulated: bool
     absent: tuple[str, ...]
 
 
@@ -93,8 +97,10 @@ def replay(
     )
     return Results(
         tables=tables,
-        statistics=_statistics(benchmark, values, tables) if with_statistics else (),
+        statistics=tuple(statistics(benchmark, values, table) for table in tables) if with_statistics else (),
+        agreements=_agreements(benchmark, values, tables) if with_statistics else (),
         coverage={name: run.coverage for name, run in matched.items()},
+        simulated=_simulated(tree),
         absent=tuple(name for name in benchmark.rerankers if name not in present),
     )
 
@@ -126,6 +132,13 @@ def _runs(tree: ReleaseTree, domain: str, matched: Mapping[str, MatchedRun]) -> 
     return pl.concat([*stored, *own])
 
 
+def _simulated(tree: ReleaseTree) -> bool:
+    """What the tree's own entry in releases.json (the last one) says of its judge."""
+    releases = tree.releases.get("releases") or [{}]
+    judge = releases[-1].get("judge")
+    return isinstance(judge, dict) and judge.get("simulated") is True
+
+
 def _names(benchmark: Benchmark, present: set[str], own: Sequence[str]) -> dict[str, str]:
     """Run name -> table name, in table order."""
     names = {run: table for run, table in benchmark.rerankers.items() if run in present}
@@ -148,7 +161,12 @@ def _count(tree: ReleaseTree, domain: str) -> pl.DataFrame:
     return count_gains(tree.table("judge_criteria", split=domain), where=f"provenance-judge-criteria of {domain}")
 
 
-def _statistics(
+def _agreements(
     benchmark: Benchmark, values: Mapping[str, DomainValues], tables: Sequence[Leaderboard]
-) -> tuple[Statistics, ...]:
-    return tuple(statistics(benchmark, values, table) for table in tables)
+) -> tuple[Agreement, ...]:
+    of = {(table.view, table.ties, table.metric): table for table in tables}
+    return tuple(
+        agreement(benchmark, values, table, of[view, ties, "qrel"])
+        for (view, ties, metric), table in of.items()
+        if metric == "rcp" and (view, ties, "qrel") in of
+    )
