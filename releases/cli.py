@@ -1,12 +1,66 @@
-"""The `release` command: one subcommand a module in `releases.commands`, errors turned into exit codes here."""
+"""The `release` command: one subcommand a module in `releases.commands`; errors become exit codes here."""
 
 from __future__ import annotations
 
+import signal
+import sys
+from typing import TYPE_CHECKING
+
 import typer
 
-app = typer.Typer(name="release", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+from provenance.errors import ReleaseError
+from releases.commands.build import build
+from releases.terminal import say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="release",
+    help="Build, prove and publish a benchmark dataset: one tagged commit, never rewritten.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _callback() -> None:
+    """A callback makes typer keep subcommands even while there is only one."""
+
+
+app.command()(build)
 
 
 def main() -> None:
-    """Entry point of the `release` command."""
-    app()
+    """Entry point of the `release` command: `run` on the command line's arguments, then exit."""
+    signal.signal(signal.SIGTERM, _terminate)
+    code = run(sys.argv[1:])
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code.
+
+    0 fine; 1 a bug of ours (its traceback is not caught); 2 usage; 3 the data breaks a rule; 4 an input is missing or
+    unreachable; 5 refused for safety; 6 the remote failed; 130 interrupted.
+    """
+    try:
+        app(list(arguments))
+    except ReleaseError as error:
+        say(f"error: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        say("interrupted: nothing was left behind")
+        return INTERRUPTED
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
