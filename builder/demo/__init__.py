@@ -104,8 +104,9 @@ def resolve(uri: str, cache: Path | None = None) -> Path:
 
 
 def digest() -> str:
-    """16 hex digits over the demo's sources, the modules of `provenance` that it calls, and its libraries' versions."""
+    """16 hex digits over what the inputs are made from: sources, benchmark file, `provenance`, libraries' versions."""
     total = hashlib.sha256()
+    total.update((resources.files("builder") / "benchmarks" / "demo.toml").read_bytes())
     for room in (resources.files("builder") / "demo", resources.files("provenance")):
         for name, content in sorted(_sources(room, "")):
             total.update(f"{name} {hashlib.sha256(content).hexdigest()}\n".encode())

@@ -26,7 +26,7 @@ _MARGIN, _TOP, _BOTTOM = 36, 64, 600
 _LINE, _COLUMNS = 20, 56
 _SHADES = (60, 120, 180)
 
-# Strokes of each combining accent, in pixels from the middle of the letter: acute, grave, circumflex, diaeresis, cedilla.
+# Strokes of each combining accent (acute, grave, circumflex, diaeresis, cedilla), in pixels from the letter's middle.
 _CEDILLA = "\u0327"
 _STROKES = {
     "\u0301": (((-1, 0), (2, -2)),),
@@ -80,7 +80,9 @@ def _font(size: int) -> ImageFont.FreeTypeFont:
     return font
 
 
-def _say(pen: ImageDraw.ImageDraw, place: tuple[int, int], text: str, *, font: ImageFont.FreeTypeFont, fill: int) -> None:
+def _say(
+    pen: ImageDraw.ImageDraw, place: tuple[int, int], text: str, *, font: ImageFont.FreeTypeFont, fill: int
+) -> None:
     """Write a line. Pillow's embedded font has no accents, so they are drawn as strokes over the plain letters."""
     plain = ""
     for character in unicodedata.normalize("NFD", text):

@@ -48,10 +48,12 @@ def queries(domain: Domain) -> list[Query]:
 
 def labels(domain: Domain) -> list[tuple[Query, str, int]]:
     """(query, page id, grade) of every human label, by query and page number; grades are 1 and 2."""
-    rows = []
+    rows: list[tuple[Query, str, int]] = []
     for query in queries(domain):
         question = domain.questions[query.question]
-        for page in domain.pages:
-            if page.topic == question.topic and page.kind in question.labels:
-                rows.append((query, page.id, question.labels[page.kind]))
+        rows += [
+            (query, page.id, question.labels[page.kind])
+            for page in domain.pages
+            if page.topic == question.topic and page.kind in question.labels
+        ]
     return rows

@@ -156,7 +156,5 @@ def first_stage(domain: Domain, *, depth: int) -> list[tuple[str, str, str, int,
                 if page.text and (value > 0 or retriever == "hashed")
             ]
             pages.sort(key=lambda pair: (-pair[1], pair[0].number))
-            rows += [
-                (retriever, query.id, page.id, rank, value) for rank, (page, value) in enumerate(pages[:depth], 1)
-            ]
+            rows += [(retriever, query.id, page.id, rank, value) for rank, (page, value) in enumerate(pages[:depth], 1)]
     return rows

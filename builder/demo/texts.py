@@ -168,4 +168,4 @@ def _text(
         choose(((item, values[-1]) for item, values in rows), key=lambda row: row[1]) for choose in (max, min)
     )
     reading = phrases["reading"].format(years=len(YEARS), most=most, top=top, least=least, bottom=bottom)
-    return "\n".join([heading, reading])
+    return f"{heading}\n{reading}"

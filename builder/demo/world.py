@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from builder.benchmark import load_benchmark
 from builder.demo import judge, pages, questions, rerankers, retrieval
 from builder.demo.relevance import relevance
 from builder.demo.texts import DOMAINS, LANGUAGES, load_domain
@@ -18,12 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from builder.benchmark import Benchmark
     from builder.demo.questions import Query
     from builder.demo.texts import Domain
-
-POOL_SIZE = 20
-K = 60
-RETRIEVERS = ("hashed", "bm25", "chargram")
 
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 _SHARD = "test-00000-of-00001.parquet"
@@ -32,10 +30,11 @@ _TEXT, _INT, _FLOAT = pa.string(), pa.int64(), pa.float64()
 
 def write(folder: Path, *, seed: int) -> None:
     """Write `upstream/`, `pipeline/` and `pipeline-reread/` into an existing folder."""
+    benchmark = load_benchmark("demo")
     for name in DOMAINS:
         domain = load_domain(name, seed=seed)
         _write_upstream(folder / "upstream" / name, domain, seed)
-        _write_pipeline(folder, domain, seed)
+        _write_pipeline(folder, domain, benchmark, seed)
 
 
 def _write_upstream(folder: Path, domain: Domain, seed: int) -> None:
@@ -49,9 +48,7 @@ def _write_upstream(folder: Path, domain: Domain, seed: int) -> None:
         "id": [page.id for page in domain.pages],
         "text": [page.text for page in domain.pages],
     }
-    _write(
-        folder / "corpus" / _SHARD, corpus, {"image": _IMAGE, "id": _TEXT, "text": _TEXT}, features=True
-    )
+    _write(folder / "corpus" / _SHARD, corpus, {"image": _IMAGE, "id": _TEXT, "text": _TEXT}, features=True)
     rows = questions.labels(domain)
     qrels = {
         "query-id": [query.id for query, _, _ in rows],
@@ -79,9 +76,9 @@ def _write_upstream(folder: Path, domain: Domain, seed: int) -> None:
         )
 
 
-def _write_pipeline(folder: Path, domain: Domain, seed: int) -> None:
+def _write_pipeline(folder: Path, domain: Domain, benchmark: Benchmark, seed: int) -> None:
     asked = questions.queries(domain)
-    first_stage, pools = _pools(domain, asked)
+    first_stage, pools = _pools(domain, asked, benchmark)
     truth = relevance(domain, seed=seed)
     runs = rerankers.runs(domain, pools, truth, seed=seed)
     for pipeline, reread in (("pipeline", False), ("pipeline-reread", True)):
@@ -102,14 +99,13 @@ def _write_pipeline(folder: Path, domain: Domain, seed: int) -> None:
                 _write_calls(base / "judgements" / model.name / stage / file, calls)
 
 
-def _pools(domain: Domain, asked: Sequence[Query]) -> tuple[pl.DataFrame, dict[Query, list[str]]]:
+def _pools(domain: Domain, asked: Sequence[Query], benchmark: Benchmark) -> tuple[pl.DataFrame, dict[Query, list[str]]]:
     """The first-stage table with its `rrf_fused` rows, and each query's judged pool in pool order."""
     columns = ("retriever", "query-id", "corpus-id", "rank", "score")
-    lists = pl.DataFrame(
-        retrieval.first_stage(domain, depth=POOL_SIZE), schema=list(columns), orient="row"
-    )
+    size, rule = benchmark.pool_size, benchmark.fusion
+    lists = pl.DataFrame(retrieval.first_stage(domain, depth=size), schema=list(columns), orient="row")
     fused = fusion.fuse(
-        lists, retrievers=RETRIEVERS, k=K, depth=POOL_SIZE, query_ids=[query.id for query in asked]
+        lists, retrievers=rule.retrievers, k=rule.k, depth=size, query_ids=[query.id for query in asked]
     )
     stored = fused.select(pl.lit(fusion.FUSED).alias("retriever"), "query-id", "corpus-id", "rank", "score")
     positives = pl.DataFrame(
@@ -117,7 +113,7 @@ def _pools(domain: Domain, asked: Sequence[Query]) -> tuple[pl.DataFrame, dict[Q
         schema=["query-id", "corpus-id"],
         orient="row",
     )
-    judged = pool.inject(fused, positives, size=POOL_SIZE)
+    judged = pool.inject(fused, positives, size=size)
     by_query = dict(judged.group_by("query-id", maintain_order=True).agg("corpus-id").iter_rows())
     return pl.concat([lists, stored]), {query: by_query[query.id] for query in asked}
 
@@ -177,10 +173,8 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str,
     return {name: [row[index] for row in rows] for index, name in enumerate(names)}
 
 
-def _write(
-    path: Path, columns: Mapping[str, Sequence[Any]], types: Mapping[str, pa.DataType], *, features: bool = False
-) -> None:
-    """Write a Parquet file; with `features`, its schema names the columns' features as the Hub's datasets do."""
+def _write(path: Path, columns: Mapping[str, Any], types: Mapping[str, pa.DataType], *, features: bool = False) -> None:
+    """Write columns (name -> values) as Parquet; `features` also names the columns' features as the Hub's datasets do."""
     schema = pa.schema(list(types.items()))
     if features:
         schema = schema.with_metadata({"huggingface": json.dumps({"info": {"features": _features(types)}})})
