@@ -36,6 +36,7 @@ class Domain:
     task: str
     upstream: str
     upstream_as_written: str
+    mteb_domains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class Benchmark:
     rerankers: Mapping[str, str]
     card: Mapping[str, Any]
     expected: Mapping[str, Any]
+    mteb: Mapping[str, Any]
     path: str = field(compare=False)
     sha256: str = field(compare=False)
     embedded: bool = field(default=False, compare=False)
@@ -193,7 +195,14 @@ def _construct(document: dict[str, Any], source: Path, sha256: str) -> Benchmark
         languages=dict(document["languages"]),
         fusion=Fusion(k=fusion["k"], retrievers=tuple(fusion["retrievers"])),
         domains={
-            name: Domain(name, table["native_language"], table["task"], resolve(table["upstream"]), table["upstream"])
+            name: Domain(
+                name,
+                table["native_language"],
+                table["task"],
+                resolve(table["upstream"]),
+                table["upstream"],
+                tuple(table.get("mteb_domains", ())),
+            )
             for name, table in document["domains"].items()
         },
         judges={
@@ -210,6 +219,7 @@ def _construct(document: dict[str, Any], source: Path, sha256: str) -> Benchmark
         rerankers=dict(document.get("rerankers", {})),
         card=document.get("card", {}),
         expected=document.get("expected", {}),
+        mteb=document.get("mteb", {}),
         path=str(source),
         sha256=sha256,
     )
