@@ -176,34 +176,32 @@ def newton_step(exact: Arrow, expected: Arrow, slope: Gradient) -> Parameters:
     """What to take from the parameters: the solution of the arrow system for the gradient `slope`.
 
     A query whose exact block is not positive definite, or nearly so, gets its expected one. If the Schur complement
-    then is not, its diagonal is raised until it is, so the step always leads downhill. A query's own step is cut to
-    `_LONGEST_STEP` in t and in alpha, so that one query far from its place does not hold up the line search of all.
+    then is not, all of the system is the expected one, so the step always leads downhill. A query's t and alpha move by
+    at most `_LONGEST_STEP`, so that one query far from its place does not hold up the line search of all.
     """
     sound = _determinant(exact.query) > _SOUND * _determinant(expected.query)
     sound &= exact.query[:, 0, 0] > _SOUND * expected.query[:, 0, 0]
     query = np.where(sound[:, np.newaxis, np.newaxis], exact.query, expected.query)
     cross = np.where(sound[:, np.newaxis, np.newaxis], exact.cross, expected.cross)
-
-    inverse = np.empty_like(query)
-    inverse[:, 0, 0], inverse[:, 1, 1] = query[:, 1, 1], query[:, 0, 0]
-    inverse[:, 0, 1] = inverse[:, 1, 0] = -query[:, 0, 1]
-    inverse /= _determinant(query)[:, np.newaxis, np.newaxis]
-    carried = np.einsum("jab,jbk->jak", inverse, cross)
-    schur = exact.shared - np.einsum("jak,jal->kl", cross, carried)
-    shared = _factor(schur).solve(slope.shared - np.einsum("jak,ja->k", carried, slope.query))
-    own = np.einsum("jab,jb->ja", inverse, slope.query) - np.einsum("jak,k->ja", carried, shared)
-    own /= np.maximum(1.0, np.abs(own).max(axis=1, keepdims=True) / _LONGEST_STEP)
+    try:
+        shared, own = _eliminate(Arrow(exact.shared, query, cross), slope)
+    except np.linalg.LinAlgError:
+        shared, own = _eliminate(expected, slope)
+    own = np.clip(own, -_LONGEST_STEP, _LONGEST_STEP)
     half = len(shared) // 2
     return Parameters(shared[:half], shared[half:], own[:, 0], own[:, 1])
 
 
-def _factor(matrix: FloatArray) -> cholesky.Factor:
-    lift, identity = 0.0, np.eye(len(matrix))
-    while True:
-        try:
-            return cholesky.Factor(matrix + lift * identity)
-        except np.linalg.LinAlgError:
-            lift = max(10 * lift, 1e-6 * float(np.abs(matrix).max()))
+def _eliminate(arrow: Arrow, slope: Gradient) -> tuple[FloatArray, FloatArray]:
+    inverse = np.empty_like(arrow.query)
+    inverse[:, 0, 0], inverse[:, 1, 1] = arrow.query[:, 1, 1], arrow.query[:, 0, 0]
+    inverse[:, 0, 1] = inverse[:, 1, 0] = -arrow.query[:, 0, 1]
+    inverse /= _determinant(arrow.query)[:, np.newaxis, np.newaxis]
+    carried = np.einsum("jab,jbk->jak", inverse, arrow.cross)
+    schur = arrow.shared - np.einsum("jak,jal->kl", arrow.cross, carried)
+    shared = cholesky.Factor(schur).solve(slope.shared - np.einsum("jak,ja->k", carried, slope.query))
+    own = np.einsum("jab,jb->ja", inverse, slope.query) - np.einsum("jak,k->ja", carried, shared)
+    return shared, own
 
 
 def _determinant(block: FloatArray) -> FloatArray:
