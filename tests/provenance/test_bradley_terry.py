@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 
 from provenance import bradley_terry as bt
-from provenance import cholesky
 from provenance.errors import DataError
 
 WINDOWS = [
@@ -240,21 +239,3 @@ def test_bad_comparisons_are_refused(winner: int, loser: int, weight: float, lab
     """The comparisons that the method's newest version refuses are refused."""
     with pytest.raises(DataError, match=words):
         bt.aggregate(3, [winner], [loser], [weight], [label])
-
-
-@pytest.mark.parametrize("n", [1, 7, 50, 51, 150, 163])
-def test_tiled_cholesky_solves(n: int) -> None:
-    """Tiles of any count give numpy's solution, reading the lower triangle only."""
-    rng = np.random.default_rng(n)
-    root = rng.normal(size=(n, n))
-    matrix, right = root @ root.T + np.eye(n), rng.normal(size=n)
-    expected = np.linalg.solve(matrix, right)
-    assert expected == pytest.approx(cholesky.Factor(np.tril(matrix)).solve(right), rel=1e-8, abs=1e-9)
-
-
-def test_tiled_cholesky_refuses_an_indefinite_matrix() -> None:
-    """A matrix with a negative eigenvalue in its last tile is refused."""
-    matrix = np.eye(120)
-    matrix[119, 119] = -1.0
-    with pytest.raises(np.linalg.LinAlgError):
-        cholesky.Factor(matrix)
