@@ -182,15 +182,17 @@ def leaderboard(
         k: the cut that the values were computed with.
     """
     cells = np.full((len(names), len(benchmark.domains)), math.nan)
+    labelled = np.zeros(len(benchmark.domains), dtype=np.bool_)
     for column, (name, domain) in enumerate(benchmark.domains.items()):
         values = domains[name]
         languages = [domain.native_language] if view == "native" else list(benchmark.languages)
+        asked = np.concatenate([values.columns_of(language) for language in languages])
+        labelled[column] = not np.isnan(values.values[metric, ties][:, asked]).all()
         for row, model in enumerate(names):
             cells[row, column] = _domain_mean(values, values.models.index(model), languages, metric, ties)
-    # A domain that nobody has a value for (it has no labelled query) is left out of the means; one that only this
-    # system lacks leaves the system without a mean, because it would not compare.
-    defined = ~np.isnan(cells).all(axis=0)
-    means = [[_mean(row[defined])] for row in cells]
+    # A domain without a labelled query is left out of every Mean; one that a system did not rank leaves that system
+    # without a Mean, because it would not compare.
+    means = [[_mean(row[labelled])] for row in cells]
     columns = (*benchmark.domains, MEAN)
     table = np.hstack([cells, np.asarray(means).reshape(len(names), 1)])
     return Leaderboard(view, metric, ties, k, tuple(names.values()), columns, table)
