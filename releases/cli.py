@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from provenance.errors import ReleaseError
+from releases.commands import hub
 from releases.commands.build import build
 from releases.commands.results import results
 from releases.terminal import say
@@ -35,6 +36,7 @@ def _callback() -> None:
 
 app.command()(build)
 app.command()(results)
+app.add_typer(hub.app, name="hub")
 
 
 def main() -> None:
