@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import tomllib
@@ -187,35 +188,35 @@ def test_citation_names_both_papers(upstream: dict[str, Any]) -> None:
     assert re.findall(r"eprint = \{(.*?)\}", citation) == ["2601.08620", "2609.35739"]
 
 
-def releases() -> list[dict[str, Any]]:
-    """The ledger that ships with the project."""
-    content = (resources.files("releases") / "ledger" / "vidore_v3.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in content.splitlines()]
+def ledger_lines() -> list[str]:
+    """The lines of the ledger that ships with the project."""
+    return (resources.files("releases") / "ledger" / "vidore_v3.jsonl").read_text("utf-8").splitlines()
 
 
 def test_ledger_holds_the_two_releases() -> None:
     """Releases 1 and 2 of qwen35, contiguous, 1 superseded by 2, neither proved; 2's commit is not known."""
-    first, second = releases()
-    assert [1, 2] == [first["number"], second["number"]]
-    assert first["revision"] == "b22323345cb5639944600d490969bcce9fba7943"
-    assert first["data_revision"] == "adb6a2a8"
-    assert second["revision"] is None
-    assert [first["status"], second["status"]] == ["superseded", "current"]
-    assert first["superseded_by"] == second["tag"]
-    assert second["superseded_by"] is None
+    entries = [json.loads(line) for line in ledger_lines()]
+    assert [entry["number"] for entry in entries] == [1, 2]
+    assert [entry["revision"] for entry in entries] == ["b22323345cb5639944600d490969bcce9fba7943", None]
+    first, second = (entry["release"] for entry in entries)
+    assert (first["data_revision"], second["data_revision"]) == ("adb6a2a8", None)
+    assert (first["status"], second["status"]) == ("superseded", "current")
+    assert (first["superseded_by"], second["superseded_by"]) == (second["tag"], None)
     judge = BENCHMARK.judge("qwen35")
-    for release in (first, second):
-        assert release["tag"] == f"v{release['number']}-{judge.slug}"
-        assert release["judge"] == {"name": "qwen35", "model": judge.model, "simulated": False}
-        assert release["proved"] is False
-        assert (release["benchmark"], release["repo"]) == (BENCHMARK.name, BENCHMARK.repo)
+    for entry in entries:
+        assert entry["tag"] == entry["release"]["tag"] == f"v{entry['number']}-{judge.slug}"
+        assert entry["release"]["judge"] == {"name": "qwen35", "model": judge.model, "simulated": False}
+        assert entry["proved"] is False
 
 
-def test_ledger_lines_have_sorted_keys() -> None:
-    """Each line is its document with sorted keys, so that a line has one spelling."""
-    content = (resources.files("releases") / "ledger" / "vidore_v3.jsonl").read_text("utf-8")
-    lines = [json.dumps(release, sort_keys=True, ensure_ascii=False) + "\n" for release in releases()]
-    assert "".join(lines) == content
+def test_ledger_is_a_chain_of_sorted_lines() -> None:
+    """Each line names the sha256 of the one before it, and has the one spelling: sorted keys, no spaces."""
+    previous = "0" * 64
+    for line in ledger_lines():
+        entry = json.loads(line)
+        assert entry["previous"] == previous
+        assert json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False) == line
+        previous = hashlib.sha256(line.encode()).hexdigest()
 
 
 def test_derived_benchmark_loads(tmp_path: Path) -> None:
