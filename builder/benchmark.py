@@ -25,12 +25,17 @@ DEFAULT = "vidore_v3"
 
 @dataclass(frozen=True)
 class Domain:
-    """One corpus with its questions in every language; `upstream` is a URI, absolute where it is a folder."""
+    """One corpus with its questions in every language.
+
+    `upstream` is a URI, absolute where it is a folder; `upstream_as_written` is what a release records, so that a
+    tree does not depend on where the benchmark file lies.
+    """
 
     name: str
     native_language: str
     task: str
     upstream: str
+    upstream_as_written: str
 
 
 @dataclass(frozen=True)
@@ -48,13 +53,14 @@ class Subset:
 
 @dataclass(frozen=True)
 class Judge:
-    """Whose judgements gains come from; `inputs` is a URI or None (then `--inputs` must say)."""
+    """Whose judgements gains come from; `inputs` is a URI or None (then `--inputs` must say), as for `Domain`."""
 
     name: str
     model: str
     slug: str
     simulated: bool
     inputs: str | None
+    inputs_as_written: str | None
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,19 @@ class Benchmark:
         for domain in self.domains:
             for language in self.languages:
                 yield Subset(domain, language)
+
+    def task_name(self, domain: str, view: str = "Reranking", *, text_only: bool = False) -> str:
+        """The mteb task of a domain: `<prefix><Domain>RCP<view>`, with `OCR` where only text is read (section 16.4)."""
+        return f"{self.task_prefix}{self.domains[domain].task}RCP{view}{'OCR' if text_only else ''}"
+
+    def task_names(self) -> tuple[str, ...]:
+        """Every task of a release: both views, with and without images, domains in file order."""
+        return tuple(
+            self.task_name(domain, view, text_only=text_only)
+            for view in ("Reranking", "Retrieval")
+            for text_only in (False, True)
+            for domain in self.domains
+        )
 
     def judge(self, name: str) -> Judge:
         """The judge called `name`.
@@ -173,7 +192,7 @@ def _construct(document: dict[str, Any], source: Path, sha256: str) -> Benchmark
         languages=dict(document["languages"]),
         fusion=Fusion(k=fusion["k"], retrievers=tuple(fusion["retrievers"])),
         domains={
-            name: Domain(name, table["native_language"], table["task"], resolve(table["upstream"]))
+            name: Domain(name, table["native_language"], table["task"], resolve(table["upstream"]), table["upstream"])
             for name, table in document["domains"].items()
         },
         judges={
@@ -183,6 +202,7 @@ def _construct(document: dict[str, Any], source: Path, sha256: str) -> Benchmark
                 table["slug"],
                 table.get("simulated", False),
                 resolve(table["inputs"]) if "inputs" in table else None,
+                table.get("inputs"),
             )
             for name, table in document["judges"].items()
         },

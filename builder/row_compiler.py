@@ -1,6 +1,6 @@
 """Compile the row keywords of a JSON Schema to Polars expressions that say, row by row, whether a rule holds.
 
-What is compiled means what `builder.documents.Validator` means by it (hypothesis compares the two). A column whose
+What is compiled means what `builder.json_schemas.Validator` means by it (hypothesis compares the two). A column whose
 schema uses a keyword outside the list is not compiled: its values are checked one by one with `jsonschema`. A keyword
 that JSON Schema itself does not know is refused, because `jsonschema` would skip it.
 """

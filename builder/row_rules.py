@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builder.documents import Validator, shorten
+from builder.json_schemas import Validator, shorten
 from builder.row_compiler import Check, Residual, RowRules, compile_rows
 
 if TYPE_CHECKING:

@@ -1,0 +1,139 @@
+"""A dataset folder as the Hub lays it out: the configs of its card and the files each one names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from builder.layout import README
+from provenance.errors import DataError, InputError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class DatasetFolder:
+    """A folder and its configs: config name -> split -> files (sorted as the Hub does: by pattern, then by name)."""
+
+    path: Path
+    configs: Mapping[str, Mapping[str, tuple[Path, ...]]]
+
+    def files(self, config: str, split: str) -> tuple[Path, ...]:
+        """The files of one split.
+
+        Raises:
+            DataError: there is no such config or split; the nearest thing that exists is named.
+        """
+        card = Where(str(self.path / README), column="configs")
+        if config not in self.configs:
+            raise DataError(
+                f"the card has no config '{config}' (it has {len(self.configs)}: {_some(self.configs)})",
+                where=card,
+                remedy="check that this folder is the dataset that the benchmark file means.",
+            )
+        splits = self.configs[config]
+        if split not in splits:
+            raise DataError(
+                f"config '{config}' has no split '{split}' (it has {_some(splits)})",
+                where=card,
+                remedy="check `split` in the benchmark file.",
+            )
+        return splits[split]
+
+
+def open_dataset(path: Path) -> DatasetFolder:
+    """Read the configs from the front matter of a folder's README.md; each pattern must match at least one file.
+
+    Raises:
+        InputError: no folder or no README.md.
+        DataError: broken front matter, a config twice, a pattern without a file or one that leaves the folder.
+    """
+    card = path / README
+    if not card.is_file():
+        raise InputError(
+            "no dataset lies here: there is no README.md with its configs",
+            where=Where(str(card)),
+            remedy="check the URI; a dataset folder has its card and its Parquet files.",
+        )
+    configs: dict[str, dict[str, tuple[Path, ...]]] = {}
+    for entry in front_matter(card).get("configs") or []:
+        name, files = _config(path, card, entry)
+        if name in configs:
+            raise DataError(f"config '{name}' stands twice", where=Where(str(card), column="configs"))
+        configs[name] = files
+    if not configs:
+        raise DataError(
+            "the card declares no configs",
+            where=Where(str(card)),
+            remedy="the front matter needs a `configs:` list; without it no file has a meaning here.",
+        )
+    return DatasetFolder(path, configs)
+
+
+def front_matter(card: Path) -> dict[str, Any]:
+    """The YAML front matter of a card, parsed.
+
+    Raises:
+        DataError: none, not UTF-8, or broken YAML.
+    """
+    try:
+        text = card.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"the card is not UTF-8: {error}", where=Where(str(card))) from error
+    start, _, rest = text.replace("\r\n", "\n").partition("---\n")
+    block, end, _ = rest.partition("\n---\n")
+    if start or not (end or rest.endswith("\n---")):
+        raise DataError("the card has no front matter between two lines of ---", where=Where(str(card)))
+    try:
+        parsed = yaml.safe_load(block.removesuffix("\n---"))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise DataError(
+            f"the front matter is not YAML: {' '.join(str(error).split())}", where=Where(str(card))
+        ) from error
+    if not isinstance(parsed, dict):
+        raise DataError("the front matter is no mapping", where=Where(str(card)))
+    return parsed
+
+
+def _config(path: Path, card: Path, entry: Any) -> tuple[str, dict[str, tuple[Path, ...]]]:
+    where = Where(str(card), column="configs", value=entry if not isinstance(entry, dict) else entry.get("config_name"))
+    if not isinstance(entry, dict) or not isinstance(entry.get("config_name"), str):
+        raise DataError("a config has no name that is a string (quote it)", where=where)
+    data_files = entry.get("data_files")
+    if isinstance(data_files, str):
+        data_files = [{"split": "train", "path": data_files}]
+    if not isinstance(data_files, list):
+        raise DataError("a config has no list of data_files", where=where)
+    splits: dict[str, tuple[Path, ...]] = {}
+    for item in data_files:
+        if not isinstance(item, dict) or not isinstance(item.get("split"), str) or "path" not in item:
+            raise DataError("an entry of data_files needs `split` and `path`", where=where)
+        patterns = item["path"] if isinstance(item["path"], list) else [item["path"]]
+        splits[item["split"]] = tuple(file for pattern in patterns for file in _matches(path, pattern, where))
+    return entry["config_name"], splits
+
+
+def _matches(path: Path, pattern: Any, where: Where) -> list[Path]:
+    if not isinstance(pattern, str) or pattern.startswith("/") or ".." in pattern.split("/"):
+        raise DataError(f"the pattern {pattern!r} is no path inside the dataset", where=where)
+    root = path.resolve()
+    found = sorted(file for file in path.glob(pattern) if file.is_file())
+    if not found:
+        raise InputError(
+            f"the pattern '{pattern}' of the card matches no file",
+            where=where,
+            remedy="the folder is incomplete, or its card is broken: fetch it again.",
+        )
+    # A Hub cache links its files to blobs beside the snapshot, so only the path itself must stay inside.
+    if any(root not in (root / file.relative_to(path)).parents for file in found):
+        raise DataError(f"the pattern '{pattern}' leaves the dataset", where=where)
+    return found
+
+
+def _some(names: Mapping[str, object]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:6]) + (", ..." if len(listed) > 6 else "")  # noqa: PLR2004 - enough to recognise it by

@@ -1,0 +1,213 @@
+"""Judge inputs: a pipeline's outputs, or a release tree whose gains were made elsewhere (DESIGN section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import polars as pl
+import pyarrow as pa
+
+from builder import documents
+from builder.layout import FUSED, README, SCHEMAS, config_name
+from builder.tables import read_frame
+from builder.tree import open_tree
+from provenance.errors import DataError, InputError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from builder.tree import ReleaseTree
+
+ANSWERS = pa.schema(
+    [
+        ("query-id", pa.string()),
+        ("call_index", pa.int64()),
+        ("phase", pa.string()),
+        ("corpus-ids", pa.list_(pa.string())),
+        ("answer", pa.string()),
+        ("finish_reason", pa.string()),
+    ]
+)
+_RUNS = pa.schema(
+    [("model", pa.string()), ("query-id", pa.string()), ("corpus-id", pa.string()), ("score", pa.float64())]
+)
+_GAINS = pa.schema(
+    [
+        ("domain", pa.string()),
+        ("query-id", pa.string()),
+        ("corpus-id", pa.string()),
+        ("theta", pa.float64()),
+        ("gain", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class ReadyGains:
+    """Gains made elsewhere, of one domain.
+
+    `gains` has query-id, corpus-id, theta, gain; `criteria` and `calibration` are None where the inputs lack them;
+    `pool` is the published pool, where the inputs are a release.
+    """
+
+    gains: pl.DataFrame
+    criteria: pl.DataFrame | None
+    calibration: pl.DataFrame | None
+    pool: pl.DataFrame | None
+
+
+class JudgeInputs(Protocol):
+    """What the builder asks of judge inputs; every table is one domain's."""
+
+    path: Path
+
+    def first_stage(self, domain: str) -> tuple[pl.DataFrame, str]:
+        """Rows retriever, query-id, corpus-id, rank, score, and the file to name in messages."""
+
+    def runs(self, domain: str) -> tuple[pl.DataFrame, str]:
+        """Rows model, query-id, corpus-id, score (null kept) in stored order, and the file to name in messages."""
+
+    def ready_gains(self, domain: str) -> ReadyGains | None:
+        """Gains made elsewhere, or None where they are to be fitted."""
+
+    def item_params(self) -> dict[str, Any]:
+        """The item parameters that belong to `ready_gains`."""
+
+    def windows(self) -> dict[str, Any] | None:
+        """The account of windows that came with gains made elsewhere, if any."""
+
+    def answers(self, stage: str, domain: str) -> Path:
+        """The file of raw answers of a stage (`tournament` or `rubric`)."""
+
+    def files(self) -> Sequence[Path]:
+        """Every file that was read for this judge, for the record of inputs."""
+
+
+class PipelineInputs:
+    """`first_stage/`, `judgements/<judge>/{tournament,rubric}/`, `runs/`; or `calibration/<judge>/` made elsewhere."""
+
+    def __init__(self, path: Path, judge: str) -> None:
+        self.path = path
+        self._judge = judge
+        self._calibration = path / "calibration" / judge
+        if not self._calibration.is_dir() and not (path / "judgements" / judge).is_dir():
+            raise InputError(
+                f"the inputs hold neither judgements/{judge} nor calibration/{judge}",
+                where=Where(str(path)),
+                remedy="check --judge and --inputs.",
+            )
+
+    def first_stage(self, domain: str) -> tuple[pl.DataFrame, str]:
+        """See `JudgeInputs`."""
+        path = self.path / "first_stage" / f"{domain}.parquet"
+        return read_frame(path, SCHEMAS["first_stage"]), str(path)
+
+    def runs(self, domain: str) -> tuple[pl.DataFrame, str]:
+        """See `JudgeInputs`."""
+        path = self.path / "runs" / f"{domain}.parquet"
+        return read_frame(path, _RUNS, nullable=frozenset({"score"})), str(path)
+
+    def ready_gains(self, domain: str) -> ReadyGains | None:
+        """See `JudgeInputs`."""
+        if not self._calibration.is_dir():
+            return None
+        gains = read_frame(self._calibration / "gains.parquet", _GAINS).filter(pl.col("domain") == domain)
+        return ReadyGains(gains.drop("domain"), criteria=None, calibration=None, pool=None)
+
+    def item_params(self) -> dict[str, Any]:
+        """See `JudgeInputs`."""
+        path = self._calibration / "item_params.json"
+        document = documents.read(path)
+        if not isinstance(document, dict):
+            raise DataError("not an object", where=Where(str(path)))
+        return document
+
+    def windows(self) -> dict[str, Any] | None:
+        """See `JudgeInputs`."""
+        return None
+
+    def answers(self, stage: str, domain: str) -> Path:
+        """See `JudgeInputs`."""
+        return self.path / "judgements" / self._judge / stage / f"{domain}.parquet"
+
+    def files(self) -> Sequence[Path]:
+        """See `JudgeInputs`."""
+        folders = ["first_stage", "runs"]
+        folders.append(f"calibration/{self._judge}" if self._calibration.is_dir() else f"judgements/{self._judge}")
+        found = (file for folder in folders for file in (self.path / folder).rglob("*"))
+        return sorted(file for file in found if file.is_file())
+
+
+class TreeInputs:
+    """A release tree: its own provenance and qrels; gains made elsewhere are checked, never refitted."""
+
+    def __init__(self, tree: ReleaseTree, judge: str) -> None:
+        self.path = tree.path
+        self._tree = tree
+        self._judge = judge
+
+    def first_stage(self, domain: str) -> tuple[pl.DataFrame, str]:
+        """See `JudgeInputs`."""
+        frame = self._tree.table("first_stage", split=domain)
+        return frame, str(self._tree.files("first_stage", split=domain)[0])
+
+    def runs(self, domain: str) -> tuple[pl.DataFrame, str]:
+        """See `JudgeInputs`; rows come back in their stored order."""
+        frame = self._tree.table("runs", split=domain)
+        stored = frame.sort("model", "query-id", "stored_position", maintain_order=True)
+        return stored.select(_RUNS.names), str(self._tree.files("runs", split=domain)[0])
+
+    def ready_gains(self, domain: str) -> ReadyGains:
+        """See `JudgeInputs`."""
+        subsets = [subset for subset in self._tree.subsets() if subset.rsplit("__", 1)[0] == domain]
+        if not subsets:
+            raise DataError(
+                f"the release has no subset of domain '{domain}'",
+                where=Where(str(self.path / README)),
+                remedy="check that --inputs names a release of this benchmark.",
+            )
+        columns = ["query-id", "corpus-id", "theta", "gain"]
+        qrels = pl.concat([self._tree.table("qrels", subset=subset).select(columns) for subset in subsets])
+
+        def optional(kind: str) -> pl.DataFrame | None:
+            return self._tree.table(kind, split=domain) if self._tree.has(kind) else None
+
+        return ReadyGains(qrels, optional("judge_criteria"), optional("calibration"), optional("pool"))
+
+    def item_params(self) -> dict[str, Any]:
+        """See `JudgeInputs`."""
+        return self._tree.item_params(self._judge)
+
+    def windows(self) -> dict[str, Any] | None:
+        """See `JudgeInputs`."""
+        return self._tree.windows(self._judge)
+
+    def answers(self, stage: str, domain: str) -> Path:
+        """A release tree holds no raw answers: asking is a bug of the caller."""
+        raise LookupError((stage, domain))
+
+    def files(self) -> Sequence[Path]:
+        """See `JudgeInputs`."""
+        return sorted(file for file in self.path.rglob("*") if file.is_file() and ".cache" not in file.parts)
+
+
+def open_inputs(path: Path, judge: str) -> JudgeInputs:
+    """The judge inputs that lie at `path`.
+
+    Raises:
+        InputError: there is nothing usable there.
+    """
+    if not path.is_dir():
+        raise InputError("no such folder of judge inputs", where=Where(str(path)), remedy="check --inputs.")
+    if (path / README).is_file():
+        tree = open_tree(path)
+        if config_name("pool") in tree.dataset.configs:
+            return TreeInputs(tree, judge)
+    return PipelineInputs(path, judge)
+
+
+def without_fused(first_stage: pl.DataFrame) -> pl.DataFrame:
+    """The retrievers' own rows."""
+    return first_stage.filter(pl.col("retriever") != FUSED)

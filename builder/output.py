@@ -1,0 +1,62 @@
+"""Writing a tree all or nothing: into a folder beside its place, renamed at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from builder.layout import MANIFEST
+from provenance.errors import InputError, SafetyError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def new_tree(destination: Path) -> Iterator[Path]:
+    """A fresh folder that becomes `destination` when the block ends well, and vanishes when it does not.
+
+    An older tree of the same name is replaced; anything else that lies there is not touched.
+
+    Raises:
+        SafetyError: `destination` exists and is no release tree.
+        InputError: the folder cannot be made or written (read-only, disk full).
+    """
+    if destination.exists() and not (destination / MANIFEST).is_file():
+        raise SafetyError(
+            "the output folder exists and is no release tree",
+            where=Where(str(destination)),
+            remedy="name another --out, or remove it yourself.",
+        )
+    work: Path | None = None
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", suffix=".partial", dir=destination.parent))
+        work.chmod(0o755)
+        yield work
+        _replace(work, destination)
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}:
+            raise
+        raise InputError(
+            f"the tree cannot be written: {error.strerror}",
+            where=Where(error.filename or str(destination)),
+            remedy="free some space or name another folder with --out; nothing was left behind.",
+        ) from error
+    finally:
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _replace(work: Path, destination: Path) -> None:
+    if destination.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", suffix=".old", dir=destination.parent))
+        destination.rename(old / "tree")
+        work.rename(destination)
+        shutil.rmtree(old)
+    else:
+        work.rename(destination)

@@ -1,0 +1,240 @@
+"""Upstream data of one domain: pages, questions by language, human labels (method spec section 1)."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from builder.layout import SCHEMAS
+from builder.tables import CORPUS_METADATA, batches, open_parquet, read_frame, write_table
+from provenance.errors import DataError, Where
+from provenance.ids import canonical, id_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from builder.benchmark import Benchmark, Domain
+    from builder.dataset_folder import DatasetFolder
+
+_LABELS = pa.schema([("query-id", pa.string()), ("corpus-id", pa.string()), ("score", pa.int64())])
+
+
+@dataclass(frozen=True)
+class Pages:
+    """A domain's corpus: where its files lie, and what of it fits in memory.
+
+    `frame` has one row a page in file order: id, text, `sha256` (hex, of the image's stored bytes), path.
+    """
+
+    files: tuple[Path, ...]
+    frame: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class UpstreamDomain:
+    """One domain: its pages, `queries[language]` (id, text; canonical order) and `labels[language]`.
+
+    `labels` holds that language's rows only: query-id, corpus-id, score (int64, > 0), canonical order.
+    """
+
+    pages: Pages
+    queries: Mapping[str, pl.DataFrame]
+    labels: Mapping[str, pl.DataFrame]
+
+    def all_queries(self) -> pl.DataFrame:
+        """Every language's questions with their `language`, canonical order."""
+        frames = [frame.with_columns(pl.lit(name).alias("language")) for name, frame in self.queries.items()]
+        return pl.concat(frames).sort([id_number("id"), "id"])
+
+    def all_labels(self) -> pl.DataFrame:
+        """Every language's labels, canonical order."""
+        return canonical(pl.concat(list(self.labels.values())), "corpus-id")
+
+
+def read_upstream(benchmark: Benchmark, domain: Domain, folder: DatasetFolder) -> UpstreamDomain:
+    """Read and check one domain.
+
+    The language of a question is the config it stands in; a `language` column must agree. Each `<language>-qrels`
+    holds all languages' rows upstream and is cut to the language's own questions.
+
+    Raises:
+        InputError, DataError: a file is missing or broken; an id is null, repeated or joins nothing; a page without
+            image bytes; a label that is not positive; a language column that disagrees with its config.
+    """
+    split = benchmark.split
+    pages = read_pages(folder.files(f"{domain.native_language}-corpus", split))
+    queries: dict[str, pl.DataFrame] = {}
+    labels: dict[str, pl.DataFrame] = {}
+    seen: dict[str, str] = {}
+    for language in benchmark.languages:
+        files = folder.files(f"{language}-queries", split)
+        queries[language] = _read_queries(files, language, seen)
+    known = set(seen)
+    for language in benchmark.languages:
+        files = folder.files(f"{language}-qrels", split)
+        labels[language] = _read_labels(files, queries[language], known, pages.frame["id"])
+    return UpstreamDomain(pages, queries, labels)
+
+
+def read_pages(files: Sequence[Path]) -> Pages:
+    """Read a corpus without keeping its images: they are hashed as stored bytes, never decoded.
+
+    Raises:
+        DataError: wrong columns or types, a null id or text, a repeated id, an image without bytes.
+    """
+    frames = []
+    for file in files:
+        with open_parquet(file) as parquet:
+            _check_corpus_schema(parquet.schema_arrow, file)
+        row = 0
+        for batch in batches(file, ["id", "image", "text"], rows=256):
+            frames.append(_digest_pages(batch, file, row))
+            row += batch.num_rows
+    frame = pl.concat(frames)
+    repeated = frame.filter(pl.col("id").is_duplicated())
+    if repeated.height:
+        raise DataError(
+            "a page id stands twice in the corpus",
+            where=Where(str(files[0]), column="id", value=repeated["id"][0]),
+            remedy="ids must be unique in a corpus.",
+        )
+    return Pages(tuple(files), frame)
+
+
+def write_corpus(pages: Pages, folder: Path) -> tuple[str, ...]:
+    """Put a corpus into `folder` as `corpus-00000-of-0000N.parquet`; returns the file names.
+
+    A file whose schema is already ours is copied byte for byte; else its columns are rewritten, image bytes and paths
+    untouched.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    names = tuple(f"corpus-{index:05}-of-{len(pages.files):05}.parquet" for index in range(len(pages.files)))
+    for source, name in zip(pages.files, names, strict=True):
+        if is_ours(source):
+            shutil.copyfile(source, folder / name)
+        else:
+            write_table(pq.read_table(source), "corpus", folder / name)
+    return names
+
+
+def is_ours(file: Path) -> bool:
+    """Whether a corpus file has exactly our columns, types, order and feature metadata."""
+    with open_parquet(file) as parquet:
+        schema = parquet.schema_arrow
+    return bool(schema.equals(SCHEMAS["corpus"].with_metadata(CORPUS_METADATA), check_metadata=True))
+
+
+def _check_corpus_schema(schema: pa.Schema, file: Path) -> None:
+    for name in ("image", "id", "text"):
+        if name not in schema.names:
+            raise DataError(
+                f"column '{name}' is missing (there are: {', '.join(schema.names)})",
+                where=Where(str(file), column=name),
+                remedy="the corpus needs image, id and text: use the upstream that carries the page text.",
+            )
+    kind = schema.field("image").type
+    if not pa.types.is_struct(kind) or {field.name for field in kind} != {"bytes", "path"}:
+        raise DataError(
+            f"column 'image' is {kind}, expected a struct of bytes and path",
+            where=Where(str(file), column="image"),
+            remedy="store pages as the Hub's Image feature does, embedded.",
+        )
+
+
+def _digest_pages(batch: pa.RecordBatch, file: Path, first: int) -> pl.DataFrame:
+    images = batch.column("image")
+    digests = []
+    for offset, content in enumerate(images.field("bytes")):
+        view = content.as_buffer() if content.is_valid else None
+        if view is None or view.size == 0:
+            raise DataError(
+                "a page has no image bytes",
+                where=Where(str(file), first + offset, "image", images.field("path")[offset].as_py()),
+                remedy="embed the image in the file: a path alone is nothing that can be released.",
+            )
+        digests.append(hashlib.sha256(view).hexdigest())
+    frame = pl.DataFrame(
+        {
+            "id": pl.Series(batch.column("id").to_pylist(), dtype=pl.String),
+            "text": pl.Series(batch.column("text").to_pylist(), dtype=pl.String),
+            "sha256": pl.Series(digests, dtype=pl.String),
+            "path": pl.Series(images.field("path").to_pylist(), dtype=pl.String),
+        }
+    )
+    for name in ("id", "text"):
+        missing = frame[name].is_null().arg_true()
+        if missing.len():
+            raise DataError(
+                f"column '{name}' is null",
+                where=Where(str(file), first + int(missing[0]), name, "null"),
+                remedy='an empty text is "", never null.' if name == "text" else "every page needs an id.",
+            )
+    return frame
+
+
+def _read_queries(files: Sequence[Path], language: str, seen: dict[str, str]) -> pl.DataFrame:
+    frames = []
+    for file in files:
+        with open_parquet(file) as parquet:
+            names = parquet.schema_arrow.names
+        columns = ["id", "text", *(["language"] if "language" in names else [])]
+        frame = read_frame(file, pa.schema([(name, pa.string()) for name in columns]))
+        for row, identifier in enumerate(frame["id"].to_list()):
+            if identifier in seen:
+                raise DataError(
+                    f"query '{identifier}' stands twice (first in the {seen[identifier]} queries)",
+                    where=Where(str(file), row, "id", identifier),
+                    remedy="a query id names one question in one language of a domain.",
+                )
+            seen[identifier] = language
+        if "language" in names:
+            wrong = (frame["language"] != language).arg_true()
+            if wrong.len():
+                row = int(wrong[0])
+                raise DataError(
+                    f"a query of the {language} config says it is {frame['language'][row]}",
+                    where=Where(str(file), row, "language", frame["language"][row]),
+                    remedy="the upstream configs and their language column must agree.",
+                )
+        frames.append(frame.select("id", "text"))
+    return pl.concat(frames).sort([id_number("id"), "id"])
+
+
+def _read_labels(files: Sequence[Path], queries: pl.DataFrame, known: set[str], page_ids: pl.Series) -> pl.DataFrame:
+    frames = []
+    for file in files:
+        frame = read_frame(file, _LABELS).with_row_index("row")
+        for column, ids in (("query-id", pl.Series(list(known))), ("corpus-id", page_ids)):
+            _refuse_first(
+                frame.filter(~pl.col(column).is_in(ids.implode())),
+                file,
+                column,
+                f"a label's {column} is not among the domain's {'questions' if column == 'query-id' else 'pages'}",
+                "labels and corpus must come from the same upstream revision.",
+            )
+        _refuse_first(
+            frame.filter(pl.col("score") <= 0), file, "score", "a label is not positive", "only positives are labels."
+        )
+        _refuse_first(
+            frame.filter(pl.struct("query-id", "corpus-id").is_duplicated()),
+            file,
+            "corpus-id",
+            "a (query, page) pair is labelled twice",
+            "keep one label a pair.",
+        )
+        frames.append(frame.drop("row"))
+    own = pl.concat(frames).filter(pl.col("query-id").is_in(queries["id"].implode()))
+    return canonical(own, "corpus-id")
+
+
+def _refuse_first(bad: pl.DataFrame, file: Path, column: str, what: str, remedy: str) -> None:
+    if bad.height:
+        row = bad.row(0, named=True)
+        raise DataError(what, where=Where(str(file), row["row"], column, row[column]), remedy=remedy)
