@@ -55,7 +55,7 @@ def portable(pattern: str) -> str | None:
 
 
 def ecma_search(pattern: str, text: str) -> bool:
-    r"""Whether an ECMA-262 search finds `pattern` in `text`; a pattern that is not portable is left to Python's `re`."""
+    r"""Whether a search as ECMA-262 defines it finds `pattern`; what is not portable is left to Python's `re`."""
     return _python(pattern).search(text) is not None
 
 
@@ -74,9 +74,6 @@ def _spell(token: re.Match[str]) -> str:
         return f"[{_WORD}]"
     if token["class"]:
         return token["class"].replace(r"\d", _DIGIT).replace(r"\w", _WORD)
-    if token["literal"] and token["literal"] in " #&~<>%'\"@!;:,=/-":
-        # Rust reads `&&`, `~~` and `--` only inside classes; outside they are literals in all three.
-        return token["literal"]
     return token[0]
 
 

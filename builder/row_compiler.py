@@ -21,8 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 _ANNOTATIONS = frozenset(
-    "$schema $id $comment $defs title description default examples deprecated readOnly writeOnly format "
-    "contentEncoding contentMediaType contentSchema".split()
+    {
+        "$schema",
+        "$id",
+        "$comment",
+        "$defs",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "format",
+        "contentEncoding",
+        "contentMediaType",
+        "contentSchema",
+    }
 )
 _EXACT = 2**53
 _INT64 = (-(2**63), 2**63 - 1)

@@ -1,7 +1,7 @@
 """Check the rows of a Parquet file against a JSON Schema in one streaming pass.
 
-Compiled rules run over row batches; the rows that fail go to `jsonschema`, whose message is shown. Memory is that of one
-batch, whatever the file's length.
+Compiled rules run over row batches; the rows that fail go to `jsonschema`, whose message is shown. Memory is that of
+one batch, whatever the file's length.
 """
 
 from __future__ import annotations

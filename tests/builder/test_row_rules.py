@@ -30,7 +30,7 @@ TYPES = {
     "o": pa.struct([("x", pa.int64()), ("y", pa.string())]),
 }
 # No value of these is read differently on purpose: no whole float, no NaN, no final newline, no Unicode digit.
-TEXTS = st.text(alphabet="ab1é𝒳-", max_size=4)
+TEXTS = st.text(alphabet="ab1é😀-", max_size=4)
 INTS = st.one_of(st.integers(-3, 3), st.sampled_from([2**53 + 1, -(2**63), 2**63 - 1]))
 FLOATS = st.one_of(
     st.sampled_from([-2.5, -0.5, 0.5, 1.5, 2.5, math.inf, -math.inf]),
@@ -48,7 +48,9 @@ CELLS: dict[str, st.SearchStrategy[Any]] = {
 NAMES = st.sampled_from(["integer", "number", "string", "boolean", "array", "object", "null"])
 BOUNDS = st.one_of(st.integers(-3, 3), st.sampled_from([-2.5, 0.5, 1.0, 2**53 + 1, 2**64, 1e300]))
 VALUES = st.one_of(st.integers(-2, 2), st.sampled_from([0.5, 1.0, True, False, None, "a", "", "é", 2**53 + 1]))
-PATTERNS = st.sampled_from([r"^a", r"a$", r"^[ab]{1,2}$", r"\d", r"^(a|b)+-?$", r"^[\w-]*1$", r"^a|b$", r"(?=a)b", r"."])
+PATTERNS = st.sampled_from(
+    [r"^a", r"a$", r"^[ab]{1,2}$", r"\d", r"^(a|b)+-?$", r"^[ab-]*1$", r"^a|b$", r"(?=a)b", r"."]
+)
 
 
 def _leaf() -> st.SearchStrategy[dict[str, Any]]:
@@ -181,7 +183,9 @@ def test_patterns_are_read_as_ecma_262_reads_them(pattern: str, text: str, *, ex
     assert (expected, expected) == (ecma_search(pattern, text), failures.is_empty())
 
 
-@pytest.mark.parametrize("pattern", [r"a|^b", r"^a|b$", r"(?=a)", r"(?i)a", r".", r"a*?", r"\s", r"\bx", r"(a)\1", r"[[:alpha:]]"])
+@pytest.mark.parametrize(
+    "pattern", [r"a|^b", r"^a|b$", r"(?=a)", r"(?i)a", r".", r"a*?", r"\s", r"\bx", r"(a)\1", r"[[:alpha:]]"]
+)
 def test_patterns_that_engines_read_differently_are_not_compiled(pattern: str) -> None:
     """A pattern outside the portable subset goes to `jsonschema` row by row."""
     rules = compile_rows({"properties": {"id": {"pattern": pattern}}}, pl.Schema({"id": pl.String()}))
