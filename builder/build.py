@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from builder import card, documents, expected, gitattributes, manifest, releases_document, tasks
-from builder.calibrate import Calibrated, calibrate
+from builder.calibrate import LINK, calibrate
 from builder.dataset_folder import open_dataset
 from builder.digests import sha256_file
 from builder.inputs import JudgeInputs, open_inputs, without_fused
+from builder.judged import Judged
 from builder.layout import (
     FUSED,
     GITATTRIBUTES,
@@ -30,7 +31,7 @@ from builder.output import new_tree
 from builder.ready import check_pool, check_ready
 from builder.tables import write_table
 from builder.upstream import UpstreamDomain, read_upstream, write_corpus
-from provenance import fusion, runs
+from provenance import checks, fusion, runs
 from provenance.ids import canonical
 from provenance.pool import inject
 
@@ -150,7 +151,9 @@ def _pool(work: _Work, domain: str) -> None:
         query_ids = data.all_queries()["id"].to_list()
         retrievers = benchmark.fusion.retrievers
         fusion.check_first_stage(first_stage, retrievers=retrievers, query_ids=query_ids, file=file)
-        fusion.check_pages(first_stage, data.pages.frame["id"], file=file)
+        checks.refuse_unknown(
+            first_stage, "corpus-id", data.pages.frame["id"].to_list(), "the domain's pages", file=file
+        )
         fused = fusion.fuse(
             first_stage,
             retrievers=retrievers,
@@ -158,7 +161,7 @@ def _pool(work: _Work, domain: str) -> None:
             depth=benchmark.pool_size,
             query_ids=query_ids,
         )
-        fusion.check_stored(first_stage, fused, file=file)
+        fusion.check_fused(first_stage, fused, file=file)
         pool = inject(fused, data.all_labels().select(_PAIR), size=benchmark.pool_size)
         ready = work.inputs.ready_gains(domain)
         if ready is not None and ready.pool is not None:
@@ -184,7 +187,7 @@ def _runs(work: _Work, domain: str) -> None:
         write_table(ranked, "runs", work.tree / provenance_path("runs", domain))
 
 
-def _judged(work: _Work, executor: Executor) -> Calibrated:
+def _judged(work: _Work, executor: Executor) -> Judged:
     """Gains made elsewhere, checked; or fitted here from the raw answers."""
     ready = {domain: work.inputs.ready_gains(domain) for domain in work.pools}
     made_elsewhere = {domain: item for domain, item in ready.items() if item is not None}
@@ -194,7 +197,7 @@ def _judged(work: _Work, executor: Executor) -> Calibrated:
     with work.steps.time("gains made elsewhere"):
         for domain, item in made_elsewhere.items():
             check_ready(item, work.pools[domain], params, file=str(work.inputs.path))
-    return Calibrated(
+    return Judged(
         gains={domain: item.gains for domain, item in made_elsewhere.items()},
         criteria={domain: item.criteria for domain, item in made_elsewhere.items() if item.criteria is not None},
         calibration={
@@ -202,11 +205,12 @@ def _judged(work: _Work, executor: Executor) -> Calibrated:
         },
         item_params=params,
         windows=work.inputs.windows(),
+        made="elsewhere",
     )
 
 
-def _write_judged(work: _Work, judged: Calibrated) -> None:
-    benchmark, tree = work.request.benchmark, work.tree
+def _write_judged(work: _Work, judged: Judged) -> None:
+    tree = work.tree
     for domain, pool in work.pools.items():
         data = work.upstream[domain]
         pairs = pool.select(_PAIR).join(judged.gains[domain], on=_PAIR, how="left", maintain_order="left")
@@ -230,16 +234,14 @@ def _write_judged(work: _Work, judged: Calibrated) -> None:
             criteria = judged.criteria[domain]
             write_table(criteria, "judge_criteria", tree / provenance_path("judge_criteria", domain))
         if domain in judged.calibration:
-            rows = pool.select(_PAIR).join(
-                judged.calibration[domain], on=_PAIR, how="left", maintain_order="left"
-            )
+            rows = pool.select(_PAIR).join(judged.calibration[domain], on=_PAIR, how="left", maintain_order="left")
             write_table(rows, "calibration", tree / provenance_path("calibration", domain))
     documents.write(judged.item_params, tree / item_params_path(work.request.judge))
     if judged.windows is not None:
         documents.write(judged.windows, tree / windows_path(work.request.judge))
 
 
-def _seal(work: _Work, judged: Calibrated, tag: str) -> dict[str, Any]:
+def _seal(work: _Work, judged: Judged, tag: str) -> dict[str, Any]:
     """Write what describes the tables: releases.json, task file, card, manifest; return what a person wants to know."""
     request, tree = work.request, work.tree
     benchmark = request.benchmark
@@ -254,7 +256,7 @@ def _seal(work: _Work, judged: Calibrated, tag: str) -> dict[str, Any]:
                 benchmark,
                 judge,
                 request.numbering,
-                calibration=judged.summary(),
+                calibration={"made": judged.made, "link": judged.item_params.get("link", LINK)},
                 upstream={name: source.pin() for name, source in request.upstream.items()},
                 may_change=["everything"] if not request.numbering.earlier else ["theta", "gain"],
             ),
@@ -263,7 +265,7 @@ def _seal(work: _Work, judged: Calibrated, tag: str) -> dict[str, Any]:
         (tree / GITATTRIBUTES).write_text(gitattributes.TEXT, encoding="utf-8", newline="\n")
         tables = manifest.describe(tree, listed)
         rows = config_rows(listed, tables)
-        by_stage = window_counts(judged.windows)
+        by_stage = judged.window_counts()
         sums = {name: fact["sha256"] for name, fact in tables.items() if name.endswith(".parquet")}
         task_file = tasks.render(benchmark, tag=tag, files=sums)
         (tree / TASK_FILE).write_text(task_file, encoding="utf-8", newline="\n")
@@ -282,10 +284,7 @@ def _seal(work: _Work, judged: Calibrated, tag: str) -> dict[str, Any]:
         document = manifest.assemble(
             tables,
             listed,
-            {
-                name: dict(data.pages.frame.select("id", "sha256").iter_rows())
-                for name, data in work.upstream.items()
-            },
+            {name: dict(data.pages.frame.select("id", "sha256").iter_rows()) for name, data in work.upstream.items()},
             settings={"judge": judge.name, "figures": request.figures},
             inputs=_inputs(work),
         )
@@ -301,9 +300,7 @@ def _seal(work: _Work, judged: Calibrated, tag: str) -> dict[str, Any]:
 
 def _inputs(work: _Work) -> manifest.Inputs:
     uris = {f"upstream/{name}": source.pin() for name, source in work.request.upstream.items()}
-    read = work.read | {
-        f"inputs/{file.relative_to(work.inputs.path).as_posix()}": file for file in work.inputs.files()
-    }
+    read = work.read | {f"inputs/{file.relative_to(work.inputs.path).as_posix()}": file for file in work.inputs.files()}
     return manifest.Inputs(
         uris | {"inputs": work.request.inputs.pin()}, {name: sha256_file(file) for name, file in read.items()}
     )
@@ -314,18 +311,3 @@ def config_rows(listed: list[Config], files: Mapping[str, Mapping[str, Any]]) ->
     return {
         config.name: sum(files[file]["rows"] for names in config.files.values() for file in names) for config in listed
     }
-
-
-def window_counts(account: Mapping[str, Any] | None) -> dict[str, dict[str, int]] | None:
-    """Windows, fitted and left out a stage, over all domains and phases."""
-    if account is None:
-        return None
-    totals: dict[str, dict[str, int]] = {}
-    for stages in account["domains"].values():
-        for stage, phases in stages.items():
-            total = totals.setdefault(stage, {"windows": 0, "fitted": 0, "left_out": 0})
-            for outcomes in phases.values():
-                total["windows"] += sum(outcomes.values())
-                total["fitted"] += outcomes["fitted"]
-                total["left_out"] += sum(outcomes.values()) - outcomes["fitted"]
-    return totals

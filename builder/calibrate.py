@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from builder.inputs import ANSWERS
+from builder.judged import Judged
 from builder.tables import read_frame
-from provenance import bradley_terry, gain, irt, windows
+from provenance import bradley_terry, gain, irt, irt_objective, windows
 from provenance.errors import DataError, Where
 
 if TYPE_CHECKING:
@@ -39,20 +40,9 @@ class DomainJudgement:
     accounts: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Calibrated:
-    """What calibration gives: per domain qrels gains, criteria and calibration rows; the fit; the account of windows."""
-
-    gains: Mapping[str, pl.DataFrame]
-    criteria: Mapping[str, pl.DataFrame]
-    calibration: Mapping[str, pl.DataFrame]
-    item_params: dict[str, Any]
-    windows: dict[str, Any]
-
-
 def calibrate(
     inputs: JudgeInputs, judge: str, pools: Mapping[str, pl.DataFrame], executor: Executor, steps: Steps
-) -> Calibrated:
+) -> Judged:
     """Decode every answer, fit abilities within each query and one 2PL over all domains, and link theta to gain.
 
     Args:
@@ -73,19 +63,50 @@ def calibrate(
             pl.concat([_named(item.placements, domain) for domain, item in judged.items()]),
             pl.concat([_named(item.abilities, domain) for domain, item in judged.items()]),
         )
+        if counts.skipped:
+            raise DataError(
+                f"{counts.skipped} rubric placements are of pages without an ability",
+                where=Where(str(inputs.path)),
+                remedy="every page that the rubric stage shows must stand in the tournament.",
+            )
         fit = irt.fit(counts)
     with steps.time("gains"):
-        scale = pl.DataFrame({"query-id": counts.query_ids, "tau": fit.tau, "alpha": fit.alpha})
+        scale = fit.queries()
         rows = {domain: _thetas(item.abilities, scale, fit, domain) for domain, item in judged.items()}
-    return Calibrated(
+    return Judged(
         gains={domain: frame.select("query-id", "corpus-id", "theta", "gain") for domain, frame in rows.items()},
         criteria={domain: item.placements for domain, item in judged.items()},
         calibration={
             domain: frame.select("query-id", "corpus-id", "ability", "tau", "alpha") for domain, frame in rows.items()
         },
-        item_params=_item_params(fit),
+        item_params=item_params(fit),
         windows={"judge": judge, "domains": {domain: item.accounts for domain, item in judged.items()}},
+        made="here",
     )
+
+
+def item_params(fit: irt.ItemFit) -> dict[str, Any]:
+    """The document of a fit: its parameters, the link, the priors, and what was fitted how closely."""
+    return {
+        "gamma": [float(value) for value in fit.gamma],
+        "beta": [float(value) for value in fit.beta],
+        "num_criteria": len(fit.gamma),
+        "link": LINK,
+        "priors": {
+            "tau": {"mean": 1.0, "sd": irt_objective.TAU_SD},
+            "alpha": {"mean": 0.0, "sd": irt_objective.ALPHA_SD},
+            "item_ridge": irt_objective.ITEM_RIDGE,
+        },
+        "fit": {
+            "mode": "tournament",
+            "dtype": "float64",
+            "placements": int(fit.placements),
+            "queries": len(fit.tau),
+            "objective": float(fit.objective),
+            "iterations": int(fit.iterations),
+            "tolerance": {"query_gradient": irt.QUERY_TOLERANCE, "item_gradient": irt.ITEM_TOLERANCE},
+        },
+    }
 
 
 def _judge_domain(
@@ -152,7 +173,7 @@ def _named(frame: pl.DataFrame, domain: str) -> pl.DataFrame:
 
 
 def _thetas(abilities: pl.DataFrame, scale: pl.DataFrame, fit: irt.ItemFit, domain: str) -> pl.DataFrame:
-    """theta = tau * ability + alpha for each page of a domain, and its gain."""
+    """Each page of a domain with theta = tau * ability + alpha, and its gain."""
     named = _named(abilities, domain).join(scale, on="query-id", how="left", maintain_order="left")
     unscaled = named.filter(pl.col("tau").is_null())
     if unscaled.height:

@@ -16,6 +16,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_UNWRITABLE = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+        errno.ENOTDIR,
+        errno.EEXIST,
+        errno.ENAMETOOLONG,
+    }
+)
+
+
 @contextlib.contextmanager
 def new_tree(destination: Path) -> Iterator[Path]:
     """A fresh folder that becomes `destination` when the block ends well, and vanishes when it does not.
@@ -40,7 +55,7 @@ def new_tree(destination: Path) -> Iterator[Path]:
         yield work
         _replace(work, destination)
     except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}:
+        if error.errno not in _UNWRITABLE:
             raise
         raise InputError(
             f"the tree cannot be written: {error.strerror}",

@@ -45,9 +45,7 @@ def check_ready(ready: ReadyGains, pool: pl.DataFrame, item_params: Mapping[str,
     link = item_params.get("link", "weighted_discrimination")
     expected = gain.gains(ready.gains["theta"].to_numpy(), gamma, beta, link=link)
     off = np.abs(ready.gains["gain"].to_numpy() - expected) > gain_tolerance(item_params)
-    _refuse(
-        ready.gains.filter(pl.Series(off)), f"a gain is not {link}(theta) under the item parameters", "gain", file
-    )
+    _refuse(ready.gains.filter(pl.Series(off)), f"a gain is not {link}(theta) under the item parameters", "gain", file)
     if ready.calibration is not None:
         joined = ready.calibration.join(ready.gains, on=pairs, how="left")
         theta = pl.col("tau") * pl.col("ability") + pl.col("alpha")

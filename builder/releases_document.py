@@ -28,7 +28,7 @@ class Numbering:
         return f"v{self.number}-{judge.slug}"
 
 
-def entry(  # noqa: PLR0913 - one argument a field
+def entry(
     benchmark: Benchmark,
     judge: Judge,
     numbering: Numbering,

@@ -1,0 +1,46 @@
+"""What judging gives a release, whoever fitted it: gains, criteria, calibration, item parameters, windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A judge's results over all domains.
+
+    Attributes:
+        gains: a domain's query-id, corpus-id, theta, gain.
+        criteria: a domain's rubric verdicts; empty where the inputs lack them.
+        calibration: a domain's query-id, corpus-id, ability, tau, alpha; empty where the inputs lack them.
+        item_params: gamma, beta, link, priors, what was fitted.
+        windows: the account of windows by domain, stage, phase and outcome; None where it is not known.
+        made: `here` (fitted by this build) or `elsewhere` (checked, not refitted).
+    """
+
+    gains: Mapping[str, pl.DataFrame]
+    criteria: Mapping[str, pl.DataFrame]
+    calibration: Mapping[str, pl.DataFrame]
+    item_params: dict[str, Any]
+    windows: dict[str, Any] | None
+    made: str
+
+    def window_counts(self) -> dict[str, dict[str, int]] | None:
+        """Windows, fitted and left out a stage, over all domains and phases; None where they are not known."""
+        if self.windows is None:
+            return None
+        totals: dict[str, dict[str, int]] = {}
+        for stages in self.windows["domains"].values():
+            for stage, phases in stages.items():
+                total = totals.setdefault(stage, {"windows": 0, "fitted": 0, "left_out": 0})
+                for outcomes in phases.values():
+                    total["windows"] += sum(outcomes.values())
+                    total["fitted"] += outcomes["fitted"]
+                    total["left_out"] += sum(outcomes.values()) - outcomes["fitted"]
+        return totals

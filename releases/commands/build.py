@@ -1,0 +1,88 @@
+"""`release build`: inputs become a release tree."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from builder.benchmark import DEFAULT, load_benchmark
+from builder.build import Request, Source
+from builder.build import build as build_tree
+from builder.steps import Steps
+from provenance.errors import InputError, Where
+from releases.numbering import next_release
+from releases.terminal import print_json, say
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from builder.benchmark import Benchmark, Judge
+
+
+def build(
+    judge: Annotated[str, typer.Option(help="The judge whose gains are released: a name in the benchmark file.")],
+    benchmark: Annotated[str, typer.Option(help="An embedded benchmark, or the path of a .toml file.")] = DEFAULT,
+    inputs: Annotated[
+        str | None, typer.Option(help="Judge inputs: a folder or URI; the judge's own by default.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder of release trees.")] = Path("dist"),
+    ledger: Annotated[Path | None, typer.Option(help="The ledger of what was published.")] = None,
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the card's figures.")] = True,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; the bytes do not depend on it.")] = os.cpu_count()
+    or 1,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Build a release tree into OUT/<tag> from upstream data and judge inputs, all or nothing."""
+    chosen = load_benchmark(benchmark)
+    request = Request(
+        benchmark=chosen,
+        judge=judge,
+        inputs=_inputs(chosen.judge(judge), inputs),
+        upstream={name: _folder(item.upstream, item.upstream_as_written) for name, item in chosen.domains.items()},
+        numbering=next_release(chosen, ledger),
+        figures=figures,
+    )
+    report = build_tree(request, out, lambda: _processes(workers), Steps(time.perf_counter, say))
+    if json:
+        print_json(report)
+    else:
+        _summarise(report, chosen)
+
+
+def _processes(workers: int) -> Executor:
+    # Not forked: a fork of a process that runs threads can hang.
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+
+
+def _inputs(judge: Judge, override: str | None) -> Source:
+    if override is not None:
+        return _folder(override, override)
+    if judge.inputs is None:
+        raise InputError(
+            f"judge '{judge.name}' has no inputs in the benchmark file",
+            where=Where(column=f"judges.{judge.name}.inputs"),
+            remedy="name them with --inputs.",
+        )
+    return _folder(judge.inputs, judge.inputs_as_written or judge.inputs)
+
+
+def _folder(uri: str, written: str) -> Source:
+    if not Path(uri).is_dir():
+        raise InputError("no such folder", where=Where(uri), remedy="check the benchmark file, or --inputs.")
+    return Source(written, None, Path(uri))
+
+
+def _summarise(report: dict[str, Any], benchmark: Benchmark) -> None:
+    tree = report["tree"]
+    say(f"\nbuilt {report['tag']} of {benchmark.title}")
+    say(
+        f"  {len(report['rows'])} configs, {sum(report['rows'].values()):,} rows, {sum(report['seconds'].values()):.1f} s"
+    )
+    say(f"  in {tree}")
+    say(f"next: release validate {tree}")

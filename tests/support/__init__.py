@@ -1,0 +1,1 @@
+"""Shared material of the tests: small worlds made by hand."""
