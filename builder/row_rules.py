@@ -87,7 +87,7 @@ def _check_frame(frame: pl.DataFrame, rules: RowRules, schema: Mapping[str, Any]
         if broken:
             yield _explain(frame, broken, schema, done)
     for residual in rules.residuals:
-        failing = _by_jsonschema(frame, residual, done)
+        failing = _by_jsonschema(frame, residual, schema, done)
         if failing:
             yield _frame(failing)
 
@@ -117,8 +117,8 @@ def _explain(frame: pl.DataFrame, broken: list[Check], schema: Mapping[str, Any]
                     "row": [done + row for row in bad["__row"]],
                     "column": [check.column] * bad.height,
                     "value": values,
-                    "query-id": ids(bad, "query-id"),
-                    "corpus-id": ids(bad, "corpus-id"),
+                    "query-id": ids(bad, "query-id", schema),
+                    "corpus-id": ids(bad, "corpus-id", schema),
                     "message": texts,
                 },
                 schema=ROW_FAILURES,
@@ -141,11 +141,13 @@ def _messages(validator: Any, row: dict[str, Any]) -> dict[tuple[str, str], str]
     return found
 
 
-def _by_jsonschema(frame: pl.DataFrame, residual: Residual, done: int) -> list[dict[str, Any]]:
+def _by_jsonschema(
+    frame: pl.DataFrame, residual: Residual, schema: Mapping[str, Any], done: int
+) -> list[dict[str, Any]]:
     """Every row of a batch through `jsonschema`, on one column or on all."""
     validator = Validator(residual.schema)
     found = []
-    queries, pages = ids(frame, "query-id"), ids(frame, "corpus-id")
+    queries, pages = ids(frame, "query-id", schema), ids(frame, "corpus-id", schema)
     cells = frame.iter_rows(named=True) if residual.column is None else iter(frame[residual.column].to_list())
     for row, cell in enumerate(cells):
         for error in validator.iter_errors(cell):
@@ -174,10 +176,11 @@ def _values(bad: pl.DataFrame, column: str) -> list[str]:
     return [shorten(repr(value)) for value in bad.select(expr.alias("value"))["value"].to_list()]
 
 
-def ids(frame: pl.DataFrame, name: str) -> pl.Series:
-    """The column `query-id` or `corpus-id` for a report; nulls where the table has none."""
-    if name in frame.columns and frame.schema[name] == pl.String:
-        return frame[name].alias(name)
+def ids(frame: pl.DataFrame, name: str, schema: Mapping[str, Any] | None = None) -> pl.Series:
+    """The column `query-id` or `corpus-id` for a report, or what the schema's `x-ids` names; nulls where there is none."""
+    column = (schema or {}).get("x-ids", {}).get(name, name)
+    if column in frame.columns and frame.schema[column] == pl.String:
+        return frame[column].alias(name)
     return pl.Series(name, [None] * frame.height, dtype=pl.String)
 
 
