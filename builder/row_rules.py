@@ -177,8 +177,8 @@ def _values(bad: pl.DataFrame, column: str) -> list[str]:
 
 
 def ids(frame: pl.DataFrame, name: str, schema: Mapping[str, Any] | None = None) -> pl.Series:
-    """The column `query-id` or `corpus-id` for a report, or what the schema's `x-ids` names; nulls where there is none."""
-    column = (schema or {}).get("x-ids", {}).get(name, name)
+    """The column `query-id` or `corpus-id` for a report (or what the schema's `x-ids` names); nulls where none is."""
+    column: str = (schema or {}).get("x-ids", {}).get(name, name)
     if column in frame.columns and frame.schema[column] == pl.String:
         return frame[column].alias(name)
     return pl.Series(name, [None] * frame.height, dtype=pl.String)

@@ -10,6 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -27,7 +28,6 @@ from provenance.errors import ReleaseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from builder.benchmark import Benchmark
     from builder.upstream import UpstreamDomain
@@ -94,6 +94,11 @@ class Facts:
             raise UnprovableError("no benchmark file was given (--benchmark)")
         return self._benchmark
 
+    @property
+    def has_benchmark(self) -> bool:
+        """Whether a benchmark file was given."""
+        return self._benchmark is not None
+
     @cached_property
     def front(self) -> Front:
         """The card's configs, as far as they can be read, and what is wrong with them."""
@@ -103,11 +108,12 @@ class Facts:
     def files(self) -> tuple[str, ...]:
         """Every file and symbolic link of the tree, relative, sorted; `.git` and `.cache` at its top are left out."""
         found = []
-        for folder, folders, names in os.walk(self.path):
-            if os.path.samefile(folder, self.path):
+        for at, folders, names in os.walk(self.path):
+            folder = Path(at)
+            if folder == self.path:
                 folders[:] = [name for name in folders if name not in _UNKEPT]
-            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-            found += [os.path.relpath(os.path.join(folder, name), self.path) for name in [*names, *links]]
+            links = [name for name in folders if (folder / name).is_symlink()]
+            found += [(folder / name).relative_to(self.path).as_posix() for name in [*names, *links]]
         return tuple(sorted(found))
 
     @cached_property
@@ -129,6 +135,10 @@ class Facts:
         if not found:
             raise UnprovableError(f"the card has no {kind.replace('_', '-')} of domain '{domain}'")
         return found
+
+    def domain_frame(self, kind: str, domain: str, columns: Sequence[str]) -> list[tuple[Table, pl.DataFrame]]:
+        """The tables of a subset kind of a domain, read; errors as `subsets` and `frame`."""
+        return [(table, self.frame(table, columns)) for table in self.subsets(kind, domain)]
 
     def one(self, kind: str, domain: str) -> Table:
         """A domain's only table of a kind (its corpus, which subsets share, or a provenance table).

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 @proof("J1", "every id joins: tables to queries and pages, and queries to the tables that must have them")
 @each_domain
 def joins(facts: Facts, domain: str) -> Iterator[Finding]:
-    """Proves that each query-id and corpus-id of a table is a query and a page of its domain (of its subset, for
-    qrels and top_ranked), that a judged pair is in the pool, and, where a rule says `both`, that no query is left out.
+    """Proves that each query-id and corpus-id of a table names a query and a page of its domain.
+
+    For qrels and top_ranked that is a query of the subset. A judged pair is in the pool; where a rule says `both`, no
+    query is left out.
 
     It does not prove that the right pages are there: that is P2 and P3; nor that each run is whole: that is R1.
     """
+    queries = [facts.frame(table, ["id"])["id"] for table in facts.subsets("queries", domain)]
+    yield Coverage(queries=pl.concat(queries).n_unique())
     for kind in (*SUBSET_KINDS, *PROVENANCE_KINDS):
         for table in facts.tables:
             if table.kind == kind and table.domain == domain:
@@ -38,7 +42,7 @@ def _table(facts: Facts, table: Table) -> Iterator[Finding]:
         if isinstance(frame.schema[columns[0]], pl.List):
             frame = frame.explode(columns)
         known = _references(facts, table, rule)
-        yield Coverage(rows=frame.height, queries=frame["query-id"].n_unique() if "query-id" in columns else 0)
+        yield Coverage(rows=frame.height)
         yield orphans(frame, known, table, rule)
         if rule.get("both"):
             yield left_out(frame, known, table, rule)

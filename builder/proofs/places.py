@@ -46,7 +46,7 @@ def failures(
         ids(bad, "corpus-id"),
         (pl.lit(message) if isinstance(message, str) else message).alias("message"),
     )
-    return result.cast(dict(FAILURES)).sort("file", "row", nulls_last=True, maintain_order=True)
+    return result.cast(FAILURES).sort("file", "row", nulls_last=True, maintain_order=True)
 
 
 def _text(bad: pl.DataFrame, expr: pl.Expr) -> pl.Series:

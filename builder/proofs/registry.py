@@ -6,21 +6,20 @@ it proves and what it does not.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from builder.proofs.facts import UnprovableError
+from builder.proofs.facts import Facts, UnprovableError
 from builder.proofs.outcome import FAILURES, Coverage, Finding, Gap, Measure, Outcome, Warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
-    from builder.proofs.facts import Facts
-
-Prove = Callable[["Facts"], "Iterator[Finding]"] if TYPE_CHECKING else object
+Prove = Callable[[Facts], Iterator[Finding]]
 PROOFS: dict[str, Proof] = {}
 
 
@@ -76,12 +75,12 @@ def run(
     for name in names:
         entry = PROOFS[name]
         say(f"{name} {entry.title}")
-        start = clock()
-        yield collect(entry, or_gap(entry.prove(facts), ""), lambda start=start: clock() - start)
+        yield collect(entry, or_gap(entry.prove(facts), ""), clock)
 
 
-def collect(entry: Proof, findings: Iterable[Finding], seconds: Callable[[], float]) -> Outcome:
+def collect(entry: Proof, findings: Iterable[Finding], clock: Callable[[], float]) -> Outcome:
     """Gather what a proof yields into its outcome."""
+    start = clock()
     failures: list[pl.DataFrame] = []
     coverage = Coverage()
     gaps: list[str] = []
@@ -107,5 +106,5 @@ def collect(entry: Proof, findings: Iterable[Finding], seconds: Callable[[], flo
         tuple(dict.fromkeys(gaps)),
         measures,
         tuple(warnings),
-        round(seconds(), 3),
+        round(clock() - start, 3),
     )

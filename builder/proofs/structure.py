@@ -192,7 +192,7 @@ def placed(failures: pl.DataFrame, found: RowFinding) -> pl.DataFrame:
         pl.lit(found.file).alias("file"),
         pl.when(pl.col("row") >= 0).then(pl.col("row")).alias("row"),
     )
-    return frame.select(FAILURES.names()).cast(dict(FAILURES))
+    return frame.select(FAILURES.names()).cast(FAILURES)
 
 
 def _check_columns(facts: Facts, table: Table, name: str) -> Iterator[Finding]:
