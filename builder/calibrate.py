@@ -16,7 +16,6 @@ from provenance.errors import DataError, Where
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Executor
-
     from pathlib import Path
 
     from builder.inputs import JudgeInputs

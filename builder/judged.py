@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+STAGES = ("tournament", "rubric")
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -21,7 +23,7 @@ class Judged:
         calibration: a domain's query-id, corpus-id, ability, tau, alpha; empty where the inputs lack them.
         item_params: gamma, beta, link, priors, what was fitted.
         windows: the account of windows by domain, stage, phase and outcome; None where it is not known.
-        made: `here` (fitted by this build) or `elsewhere` (checked, not refitted).
+        made: `here` (fitted by this tool from raw answers) or `elsewhere` (not by it: checked, not refitted).
     """
 
     gains: Mapping[str, pl.DataFrame]
@@ -35,10 +37,10 @@ class Judged:
         """Windows, fitted and left out a stage, over all domains and phases; None where they are not known."""
         if self.windows is None:
             return None
-        totals: dict[str, dict[str, int]] = {}
+        totals = {stage: {"windows": 0, "fitted": 0, "left_out": 0} for stage in STAGES}
         for stages in self.windows["domains"].values():
             for stage, phases in stages.items():
-                total = totals.setdefault(stage, {"windows": 0, "fitted": 0, "left_out": 0})
+                total = totals[stage]
                 for outcomes in phases.values():
                     total["windows"] += sum(outcomes.values())
                     total["fitted"] += outcomes["fitted"]

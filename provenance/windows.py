@@ -137,8 +137,9 @@ def _refuse(rows: pl.DataFrame, column: str, what: str, file: str) -> None:
         return
     first = rows.row(0, named=True)
     more = f" (and {rows.height - 1} more rows)" if rows.height > 1 else ""
+    null = ", the value is null" if first[column] is None else ""
     raise DataError(
-        f"{what}: query {first['query-id']}, call {first['call_index']}{more}",
+        f"{what}: query {first['query-id']}, call {first['call_index']}{null}{more}",
         where=Where(file, first[_ROW], column, first[column]),
         remedy="mend the pipeline's output, or leave the row out where it was written",
     )

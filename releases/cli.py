@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -11,10 +10,12 @@ import typer
 
 from provenance.errors import ReleaseError
 from releases.commands.build import build
+from releases.commands.results import results
 from releases.commands.validate import validate
-from releases.terminal import stderr
+from releases.terminal import say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType
 
 INTERRUPTED = 130
@@ -34,25 +35,35 @@ def _callback() -> None:
 
 
 app.command()(build)
+app.command()(results)
 app.command()(validate)
 
 
 def main() -> None:
-    """Entry point of the `release` command.
-
-    Exit codes: 0 fine; 1 a bug of ours; 2 usage; 3 the data breaks a rule; 4 an input is missing or unreachable;
-    5 refused for safety; 6 the remote failed; 130 interrupted.
-    """
+    """Entry point of the `release` command: `run` on the command line's arguments, then exit."""
     signal.signal(signal.SIGTERM, _terminate)
+    code = run(sys.argv[1:])
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code.
+
+    0 fine; 1 a bug of ours (its traceback is not caught); 2 usage; 3 the data breaks a rule; 4 an input is missing or
+    unreachable; 5 refused for safety; 6 the remote failed; 130 interrupted.
+    """
     try:
-        app()
+        app(list(arguments))
     except ReleaseError as error:
-        stderr.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code)
+        say(f"error: {error}")
+        return error.exit_code
     except KeyboardInterrupt:
-        stderr.print("interrupted: nothing was left behind", markup=False)
-        # No flushing of pools that were told to stop: the temporary folders are gone already.
-        os._exit(INTERRUPTED)
+        say("interrupted: nothing was left behind")
+        return INTERRUPTED
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+from support.command import release_here
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
@@ -18,3 +20,17 @@ def reference() -> Path:
     if not (folder / "benchmark.toml").is_file():
         pytest.skip(f"the debian-reference data are missing: no {folder}/benchmark.toml (set RCP_REFERENCE_DATA)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def reference_tree(reference: Path, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The release tree of the real benchmark, built once a test run (shared by xdist's workers); read only."""
+    root = tmp_path_factory.getbasetemp()
+    root = root if worker_id == "master" else root.parent
+    with FileLock(root / "reference.lock"):
+        trees = root / "reference"
+        if not trees.is_dir():
+            benchmark = str(reference / "benchmark.toml")
+            built = release_here("build", "--benchmark", benchmark, "--judge", "simulated", "--out", trees)
+            assert built.code == 0, built.stderr
+    return trees / "v1-simulated"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from builder import demo
 from builder.benchmark import DEFAULT, load_benchmark
 from builder.build import Request, Source
 from builder.build import build as build_tree
@@ -48,14 +49,16 @@ def build(
         numbering=next_release(chosen, ledger),
         figures=figures,
     )
-    report = build_tree(request, out, lambda: _processes(workers), Steps(time.perf_counter, say))
+    report = build_tree(request, out, lambda: _runner(workers), Steps(time.perf_counter, say))
     if json:
         print_json(report)
     else:
         _summarise(report, chosen)
 
 
-def _processes(workers: int) -> Executor:
+def _runner(workers: int) -> Executor:
+    if workers == 1:
+        return ThreadPoolExecutor(1)
     # Not forked: a fork of a process that runs threads can hang.
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
@@ -73,6 +76,8 @@ def _inputs(judge: Judge, override: str | None) -> Source:
 
 
 def _folder(uri: str, written: str) -> Source:
+    if uri.startswith("demo://"):
+        return Source(written, None, demo.resolve(uri))
     if not Path(uri).is_dir():
         raise InputError("no such folder", where=Where(uri), remedy="check the benchmark file, or --inputs.")
     return Source(written, None, Path(uri))

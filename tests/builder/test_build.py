@@ -1,8 +1,7 @@
-"""`release build` on the tiny world: what a tree holds, that it is a function of its inputs, that bad input leaves nothing."""
+"""`release build` on the tiny world: what a tree holds, what it depends on, and what bad input gets."""
 
 from __future__ import annotations
 
-import filecmp
 import hashlib
 import json
 import shutil
@@ -10,48 +9,26 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 from support import tiny
+from support.command import Done, release, release_here, same_trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 TAG = "v1-toy"
 
 
-def release(*args: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command as a person would."""
-    command = [sys.executable, "-m", "releases", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-
-
-def build(world: Path, *extra: str | Path, out: str = "out") -> subprocess.CompletedProcess[str]:
-    """Build the tiny world."""
-    return release(
-        "build",
-        "--benchmark",
-        world / "benchmark.toml",
-        "--judge",
-        "toy",
-        "--out",
-        world / out,
-        "--workers",
-        "1",
-        *extra,
+def build(world: Path, *extra: str | Path) -> Done:
+    """Build the tiny world into out/."""
+    benchmark = world / "benchmark.toml"
+    return release_here(
+        "build", "--benchmark", benchmark, "--judge", "toy", "--out", world / "out", "--workers", "1", *extra
     )
-
-
-def same_trees(one: Path, other: Path) -> bool:
-    """Whether two folders hold the same files with the same bytes."""
-    names = sorted(path.relative_to(one) for path in one.rglob("*"))
-    if names != sorted(path.relative_to(other) for path in other.rglob("*")):
-        return False
-    files = [str(name) for name in names if (one / name).is_file()]
-    return filecmp.cmpfiles(one, other, files, shallow=False)[0] == files
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = tmp_path_factory.mktemp("world")
     tiny.write_world(world)
     done = build(world)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.stderr
     return world
 
 
@@ -164,13 +141,13 @@ def test_a_tree_is_a_function_of_its_inputs(built: Path, tmp_path: Path) -> None
         "build", "--benchmark", "../benchmark.toml", "--judge", "toy", "--out", "trees", "--workers", "2",
         cwd=(elsewhere / "upstream"),
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.stderr
     assert same_trees(built / "out" / TAG, elsewhere / "upstream" / "trees" / TAG)
 
 
 def test_a_build_replaces_an_older_tree(world: Path) -> None:
     """A second build of the same tag leaves one whole tree and nothing beside it."""
-    assert [0, 0] == [build(world).returncode, build(world).returncode]
+    assert [0, 0] == [build(world).code, build(world).code]
     assert [TAG] == [path.name for path in (world / "out").iterdir()]
 
 
@@ -180,7 +157,7 @@ def test_a_foreign_folder_is_not_replaced(world: Path) -> None:
     precious.parent.mkdir(parents=True)
     precious.write_text("years of work")
     done = build(world)
-    assert 5 == done.returncode
+    assert 5 == done.code
     assert "years of work" == precious.read_text()
 
 
@@ -296,7 +273,7 @@ def test_bad_input_is_refused_and_leaves_nothing(name: str, world: Path) -> None
     spoil, code, needles = BAD[name]
     spoil(world)
     done = build(world)
-    assert code == done.returncode, done.stderr
+    assert code == done.code, done.stderr
     assert [] == [needle for needle in needles if needle not in done.stderr]
     assert "Traceback" not in done.stderr
     assert [] == list((world / "out").glob("*")) + list((world / "out").glob(".*"))
@@ -305,7 +282,7 @@ def test_bad_input_is_refused_and_leaves_nothing(name: str, world: Path) -> None
 def test_an_unknown_judge_is_refused(world: Path) -> None:
     """A judge that the benchmark file does not name is an input that is missing; the nearest name is proposed."""
     done = release("build", "--benchmark", world / "benchmark.toml", "--judge", "toi", "--out", world / "out")
-    assert 4 == done.returncode
+    assert 4 == done.code
     assert "did you mean 'toy'" in done.stderr
 
 
