@@ -1,23 +1,20 @@
 """mteb tasks of one dataset release: rankings scored with calibrated gains (`ndcg_float_at_10`).
 
-    from huggingface_hub import hf_hub_download
-    from importlib.util import module_from_spec, spec_from_file_location
-
     path = hf_hub_download(REPO, "rcp_ndcg_tasks.py", repo_type="dataset", revision=TAG)
-    spec = spec_from_file_location("rcp_ndcg_tasks", path)
-    tasks = module_from_spec(spec)
+    spec = importlib.util.spec_from_file_location("rcp_ndcg_tasks", path)
+    tasks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tasks)
     mteb.evaluate(model, tasks.get_tasks())
 
-The tasks read exactly the release that they name, or say why they cannot. Every file is compared with the sha256 that
-this file carries; a revision other than this file's own is compared with the sha256 of its own manifest. Files come from
-the Hub (`HF_ENDPOINT` says which) through its snapshot cache, so that a release once loaded stays loadable offline; where
-the files lie beside this one, as in a release tree on disk, they are read there.
+A task reads exactly the release that it names, or says why it cannot: every file is compared with the sha256 that this
+file carries (with that of its own manifest, for another release than this file's own). Files come from the Hub (at
+`HF_ENDPOINT`) through its snapshot cache; where they lie beside this file, as in a release tree, they are read there.
 
 Stock mteb hands out a complete cached result whatever release it was computed on. Loading this file mends that for the
-tasks defined here, and for no other task: such a result is computed again, and a warning says so.
+tasks defined here, and for no other: such a result is computed again, with a warning.
 """
 
+import collections
 import functools
 import hashlib
 import importlib.metadata
@@ -28,8 +25,6 @@ import re
 import sys
 import weakref
 from pathlib import Path
-
-# Not type-only: the annotations below are read at run time when mteb inspects the tasks.
 from typing import Any, Literal
 
 _REVISION = ""
@@ -44,7 +39,6 @@ _FILES: dict[str, str] = json.loads(r"""{}""")
 
 _FLOOR = (2, 10, 5)
 _FLOOR_IMAGE_CROSS_ENCODER = (2, 18, 8)
-_MANIFEST = "provenance/manifest.json"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 logger = logging.getLogger("rcp_ndcg_tasks")
@@ -54,16 +48,11 @@ def _mteb_version() -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", importlib.metadata.version("mteb"))[:3])
 
 
-def _dotted(version: tuple[int, ...]) -> str:
-    return ".".join(str(part) for part in version)
-
-
 if _mteb_version() < _FLOOR:
-    _too_old = (
-        f"these tasks need mteb {_dotted(_FLOOR)} or newer, and {_dotted(_mteb_version())} is installed: "
-        "its encoders do not get the pages' text. Run: pip install -U mteb"
+    raise ImportError(
+        f"these tasks need mteb 2.10.5 or newer, and {importlib.metadata.version('mteb')} is installed: its "
+        "encoders do not get the pages' text. Run: pip install -U mteb"
     )
-    raise ImportError(_too_old)
 
 # Below the check: an older mteb fails at these imports, and less clearly.
 import datasets  # noqa: E402
@@ -86,7 +75,7 @@ class ReleaseDataError(RuntimeError):
 def get_tasks(
     names: str | list[str] | None = None,
     view: Literal["reranking", "retrieval"] = "reranking",
-    text_only: bool = False,  # noqa: FBT001, FBT002 - a published signature
+    text_only: bool = False,  # noqa: FBT002 - a published signature
     revision: str = _REVISION,
 ) -> list[AbsTaskRetrieval]:
     """The tasks of a view, ready for `mteb.evaluate`.
@@ -105,10 +94,9 @@ def get_tasks(
         ValueError: an unknown name or view, or a name of another view.
     """
     if view not in ("reranking", "retrieval"):
-        message = f"no view is called {view!r}: it is 'reranking' or 'retrieval'."
-        raise ValueError(message)
+        raise ValueError(f"no view is called {view!r}: it is 'reranking' or 'retrieval'.")
     of_view = [name for name, entry in _TASK_METADATA.items() if _view_of(name, entry) == (view, text_only)]
-    wanted = of_view if names is None else [names] if isinstance(names, str) else list(names)
+    wanted = of_view if names is None else [names] if isinstance(names, str) else names
     for name in wanted:
         if name not in of_view:
             raise ValueError(_why_not(name, of_view))
@@ -116,7 +104,7 @@ def get_tasks(
 
 
 def ndcg_float(scores: dict[str, float], gains: dict[str, float], k_values: tuple[int, ...]) -> dict[int, float]:
-    """nDCG of one query at each k, with linear gains: DCG@k = sum over ranks r <= k of gain / log2(r + 1).
+    """The nDCG of one query at each k, with linear gains: DCG@k = sum over ranks r <= k of gain / log2(r + 1).
 
     Documents of exactly equal score share their mean gain, so that no order of theirs is preferred. The ideal is the
     DCG of all gains of the query, best first. Every sum runs from left to right in float64, so equal scores give
@@ -132,24 +120,19 @@ def ndcg_float(scores: dict[str, float], gains: dict[str, float], k_values: tupl
     """
     for document, score in scores.items():
         if not math.isfinite(score):
-            message = f"the score of document '{document}' is {score}: a ranking needs finite scores."
-            raise ValueError(message)
+            raise ValueError(f"the score of document '{document}' is {score}: a ranking needs finite scores.")
     ranking = sorted(scores, key=lambda document: (scores[document], document), reverse=True)
     credited: list[float] = []
     while len(credited) < len(ranking):
-        first = len(credited)
-        last = first
+        first = last = len(credited)
         total = 0.0
         while last < len(ranking) and scores[ranking[last]] == scores[ranking[first]]:
             total += gains.get(ranking[last], 0.0)
             last += 1
         credited.extend([total / (last - first)] * (last - first))
     best = sorted(gains.values(), reverse=True)
-    values = {}
-    for k in k_values:
-        ideal = _dcg(best, k)
-        values[k] = _dcg(credited, k) / ideal if ideal > 0 else 0.0
-    return values
+    ideals = {k: _dcg(best, k) for k in k_values}
+    return {k: _dcg(credited, k) / ideal if ideal > 0 else 0.0 for k, ideal in ideals.items()}
 
 
 def _dcg(gains: list[float], k: int) -> float:
@@ -159,18 +142,15 @@ def _dcg(gains: list[float], k: int) -> float:
     return total
 
 
-class RcpTask(AbsTaskRetrieval):  # type: ignore[misc]  # mteb is untyped where it is not installed
+class RcpTask(AbsTaskRetrieval):  # type: ignore[misc]  # mteb has no types here
     """A task of the release; `metadata` is set by the subclass that `_define` makes a task."""
 
-    # Seen by the guard of mteb's result cache.
-    pins_its_release = True
+    pins_its_release = True  # seen by the guard of mteb's result cache
+    data_loaded: bool
     domain: str
     view: str
     text_only: bool
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.gains: dict[str, dict[str, dict[str, float]]] = {}
+    gains: dict[str, dict[str, dict[str, float]]]
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:  # noqa: ARG002 - mteb's signature
         """Load the subsets from the pinned release.
@@ -180,126 +160,90 @@ class RcpTask(AbsTaskRetrieval):  # type: ignore[misc]  # mteb is untyped where 
         """
         if self.data_loaded:
             return
-        subsets = {subset: _tables_of(subset, self.view) for subset in self.hf_subsets}
-        files = _release_files(self.metadata.dataset["revision"], self.domain, subsets)
-        corpus, pages = _corpus(files.corpus, text_only=self.text_only)
+        kinds = ("queries", "qrels", "top_ranked") if self.view == "reranking" else ("queries", "qrels")
+        paths = {subset: {kind: f"{subset}/{kind}.parquet" for kind in kinds} for subset in self.hf_subsets}
+        tables = [path for of_subset in paths.values() for path in of_subset.values()]
+        files = _release_files(self.metadata.dataset["revision"], self.domain, tables)
+        corpus, pages = _corpus([file for path, file in files.items() if path not in tables], self.text_only)
         dataset, gains = {}, {}
-        for subset, tables in subsets.items():
-            split, gains[subset] = _load_subset(subset, {kind: files.tables[path] for kind, path in tables.items()}, pages)
+        for subset, of_subset in paths.items():
+            split, gains[subset] = _load_subset({kind: files[path] for kind, path in of_subset.items()}, pages)
             dataset[subset] = {_SPLIT: {"corpus": corpus, **split}}
         # Only now: a task that failed to load has no data at all.
         self.dataset, self.gains, self.data_loaded = dataset, gains, True
 
     def evaluate(self, model: Any, *args: Any, **kwargs: Any) -> Any:
         """As mteb's, after a word on what the installed mteb and a cross-encoder cannot do."""
-        if isinstance(model, CrossEncoderProtocol):
-            name = self.metadata.name
-            if self.view == "retrieval":
-                message = f"{name} searches the whole corpus, which a cross-encoder cannot: use view='reranking'."
-                raise ValueError(message)
-            if not self.text_only and _mteb_version() < _FLOOR_IMAGE_CROSS_ENCODER:
-                message = (
-                    f"{name}: mteb {_dotted(_mteb_version())} cannot give page images to a cross-encoder; it takes "
-                    f"{_dotted(_FLOOR_IMAGE_CROSS_ENCODER)} or newer (pip install -U mteb), or text_only=True."
-                )
-                raise ImportError(message)
+        name, is_cross_encoder = self.metadata.name, isinstance(model, CrossEncoderProtocol)
+        if is_cross_encoder and self.view == "retrieval":
+            raise ValueError(f"{name} searches the whole corpus, which a cross-encoder cannot: use view='reranking'.")
+        if is_cross_encoder and not self.text_only and _mteb_version() < _FLOOR_IMAGE_CROSS_ENCODER:
+            raise ImportError(
+                f"{name}: mteb {importlib.metadata.version('mteb')} cannot give page images to a cross-encoder; it "
+                "takes 2.18.8 or newer (pip install -U mteb), or text_only=True."
+            )
         return super().evaluate(model, *args, **kwargs)
 
-    def task_specific_scores(
-        self,
-        scores: Any,  # noqa: ARG002 - mteb's signature
-        qrels: dict[str, dict[str, int]],
-        results: dict[str, dict[str, float]],
-        hf_split: str,  # noqa: ARG002 - mteb's signature
-        hf_subset: str,
-    ) -> dict[str, float]:
+    def task_specific_scores(self, scores: Any, qrels: Any, results: Any, hf_split: str, hf_subset: str) -> Any:  # noqa: ARG002
         """`ndcg_float_at_<k>` over all queries of the subset (0 where nothing was ranked), and its nAUC values."""
-        gains = self.gains[hf_subset]
         cuts = tuple(self.k_values)
+        gains = self.gains[hf_subset]
         by_query = {query: ndcg_float(results.get(query, {}), gains[query], cuts) for query in qrels}
         means = {f"ndcg_float_at_{k}": sum(row[k] for row in by_query.values()) / len(by_query) for k in cuts}
         return {**means, **_naucs({query: results[query] for query in qrels if results.get(query)}, by_query, cuts)}
 
 
-def _naucs(
-    results: dict[str, dict[str, float]], by_query: dict[str, dict[int, float]], cuts: tuple[int, ...]
-) -> dict[str, float]:
-    """mteb's abstention scores for the float metric, named as mteb names them for its own."""
+def _naucs(results: dict[str, dict[str, float]], by_query: dict[str, dict[int, float]], cuts: tuple[int, ...]) -> Any:
+    """Abstention scores of the float metric, named as mteb names those of its own."""
     try:
-        from mteb._evaluators.retrieval_metrics import evaluate_abstention  # noqa: PLC0415 - private: may go
+        from mteb._evaluators.retrieval_metrics import evaluate_abstention  # noqa: PLC0415 - private: it may go
     except ImportError:
         logger.warning("this mteb has no evaluate_abstention: results come without nauc_ndcg_float_at_<k> values.")
         return {}
-    if not results:
-        return {}
-    values = evaluate_abstention(
-        results, {f"ndcg_float@{k}": [by_query[query][k] for query in results] for k in cuts}
-    )
-    return {name.replace("@", "_at_").lower(): float(value) for name, value in values.items()}
+    values = {f"ndcg_float@{k}": [by_query[query][k] for query in results] for k in cuts}
+    naucs = evaluate_abstention(results, values) if results else {}
+    return {name.replace("@", "_at_").lower(): float(value) for name, value in naucs.items()}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The release: which files, from where, and that they are the right ones
-
-
-class _Files:
-    """A task's files: the corpus as (path, sha256) pairs, the tables by their path in the release."""
-
-    def __init__(self, checked: dict[str, tuple[Path, str]], corpus: list[str]) -> None:
-        self.corpus = [checked[path] for path in corpus]
-        self.tables = {path: pair for path, pair in checked.items() if path not in corpus}
-
-
-def _tables_of(subset: str, view: str) -> dict[str, str]:
-    """Kind -> path of the tables that a view needs."""
-    kinds = ("queries", "qrels", "top_ranked") if view == "reranking" else ("queries", "qrels")
-    return {kind: f"{subset}/{kind}.parquet" for kind in kinds}
-
-
-def _release_files(revision: str, domain: str, subsets: dict[str, dict[str, str]]) -> _Files:
-    """Fetch the files of a task and compare each with the release's sha256."""
+def _release_files(revision: str, domain: str, tables: list[str]) -> dict[str, tuple[Path, str]]:
+    """Path in the release -> (file, sha256) of a domain's corpus and these tables, fetched and compared."""
     expected = _FILES if revision == _REVISION else _manifest_of(revision)
     corpus = sorted(path for path in expected if path.startswith(f"{domain}/"))
-    wanted = [*corpus, *(path for tables in subsets.values() for path in tables.values())]
-    absent = [path for path in wanted if path not in expected]
-    if absent or not corpus:
-        message = f"release '{revision}' has no {(absent or [domain + '/*.parquet'])[0]}: it lacks what this task reads."
-        raise ReleaseDataError(message)
-    beside = Path(__file__).parent
-    if revision != _REVISION or not all((beside / path).is_file() for path in wanted):
-        beside = _snapshot(revision, wanted)
-    return _Files({path: (beside / path, _checked(beside / path, expected[path], revision)) for path in wanted}, corpus)
+    wanted = [*(corpus or [f"{domain}/*.parquet"]), *tables]
+    for path in wanted:
+        if path not in expected:
+            raise ReleaseDataError(f"release '{revision}' has no {path}, which this task reads.")
+    folder = Path(__file__).parent
+    if revision != _REVISION or not all((folder / path).is_file() for path in wanted):
+        folder = _snapshot(revision, wanted)
+    return {path: (folder / path, _checked(folder / path, expected[path], revision)) for path in wanted}
 
 
 def _checked(path: Path, expected: str, revision: str) -> str:
-    """`expected`, when the file has that sha256."""
+    """The sha256 of the file, which is the expected one."""
     if not path.is_file():
-        message = f"{path} is missing: the download of release '{revision}' is incomplete. Load it again online."
-        raise ReleaseDataError(message)
+        raise ReleaseDataError(f"{path} is missing: the download of release '{revision}' is incomplete. Load it again.")
     with path.open("rb") as file:
         digest = hashlib.sha256()
-        while block := file.read(1 << 20):
+        for block in iter(lambda: file.read(1 << 20), b""):
             digest.update(block)
     if digest.hexdigest() != expected:
-        message = (
+        raise ReleaseDataError(
             f"{path} is not the file of release '{revision}': its sha256 is {digest.hexdigest()} and not {expected}. "
             "Either the file was changed or cut short (remove it and load again), or the tag was moved: compare the "
-            f"tag's commit with the dataset's provenance/releases.json before you trust any number of {_REPO}."
+            f"tag's commit with provenance/releases.json before you trust any number of {_REPO}."
         )
-        raise ReleaseDataError(message)
     return expected
 
 
 def _manifest_of(revision: str) -> dict[str, str]:
     """Path -> sha256 of every file of another release, from that release's manifest."""
-    path = _snapshot(revision, [_MANIFEST]) / _MANIFEST
+    path = _snapshot(revision, ["provenance/manifest.json"]) / "provenance/manifest.json"
     if not path.is_file():
-        message = (
-            f"release '{revision}' of {_REPO} has no {_MANIFEST}, so nothing can say whether its files are the right "
-            f"ones. Use the task file of that release: hf_hub_download('{_REPO}', 'rcp_ndcg_tasks.py', "
-            f"repo_type='dataset', revision='{revision}')."
+        raise ReleaseDataError(
+            f"release '{revision}' of {_REPO} has no provenance/manifest.json, so nothing says which files are the right ones: use "
+            "that release's own rcp_ndcg_tasks.py."
         )
-        raise ReleaseDataError(message)
     return {name: fact["sha256"] for name, fact in json.loads(path.read_text("utf-8"))["files"].items()}
 
 
@@ -307,54 +251,39 @@ def _snapshot(revision: str, paths: list[str]) -> Path:
     """The folder of the revision's commit in the Hub's cache, with these files; never another commit's."""
     commit = revision if _COMMIT.fullmatch(revision) else _commit_of(revision)
     try:
-        folder = Path(
-            snapshot_download(
-                _REPO, repo_type="dataset", revision=revision, allow_patterns=paths, local_files_only=commit is None
-            )
+        folder = snapshot_download(
+            _REPO, repo_type="dataset", revision=revision, allow_patterns=paths, local_files_only=commit is None
         )
     except _HUB_ERRORS as error:
-        message = (
-            f"release '{revision}' of {_REPO} is neither reachable nor wholly in this machine's cache (needed: {paths[0]}"
-            f"{f' and {len(paths) - 1} more' if len(paths) > 1 else ''}): {error}"
-        )
-        raise ReleaseDataError(message) from error
-    if commit is not None and folder.name != commit:
-        message = f"'{revision}' of {_REPO} is commit {commit}, but commit {folder.name} was loaded. Load it again."
-        raise ReleaseDataError(message)
-    return folder
+        raise ReleaseDataError(
+            f"release '{revision}' of {_REPO} is neither reachable nor wholly in this machine's cache "
+            f"({len(paths)} files needed, {paths[0]} among them): {error}"
+        ) from error
+    if commit is not None and Path(folder).name != commit:
+        raise ReleaseDataError(f"'{revision}' of {_REPO} is commit {commit}, but {Path(folder).name} was loaded.")
+    return Path(folder)
 
 
 def _commit_of(tag: str) -> str | None:
     """The commit of a tag as the Hub says it now; None (and a warning) when the Hub does not answer."""
     try:
         return str(HfApi().repo_info(_REPO, repo_type="dataset", revision=tag).sha)
-    except RevisionNotFoundError as error:
-        message = f"{_REPO} has no revision '{tag}'."
-        raise ReleaseDataError(message) from error
-    except RepositoryNotFoundError as error:
-        message = f"there is no dataset {_REPO} here, or you may not read it: {error}"
-        raise ReleaseDataError(message) from error
+    except (RevisionNotFoundError, RepositoryNotFoundError) as error:
+        raise ReleaseDataError(f"there is no release '{tag}' of {_REPO} that you may read: {error}") from error
     except _HUB_ERRORS as error:
         logger.warning("the Hub does not say which commit '%s' is (%s): its cached snapshot is used.", tag, error)
         return None
 
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The tables: only the columns a view needs, and complete
 
 # One corpus object a domain, whichever tasks and subsets use it.
 _CORPORA: "weakref.WeakValueDictionary[str, datasets.Dataset]" = weakref.WeakValueDictionary()
 
 
 def _read(files: list[tuple[Path, str]], columns: list[str], features: Any = None) -> datasets.Dataset:
-    """Parquet files as a Dataset; its Arrow copy is kept under the files' sha256, so that a changed file is seen."""
-    key = _key(files, columns)
-    return datasets.Dataset.from_parquet(
-        [str(path) for path, _ in files],
-        columns=columns,
-        features=features,
-        cache_dir=str(Path(datasets.config.HF_DATASETS_CACHE) / "rcp-ndcg" / key),
-    )
+    """Parquet files as a Dataset, whose Arrow copy is kept under their sha256 so that no changed file goes unseen."""
+    paths = [str(path) for path, _ in files]
+    cache = Path(datasets.config.HF_DATASETS_CACHE) / "rcp-ndcg" / _key(files, columns)
+    return datasets.Dataset.from_parquet(paths, columns=columns, features=features, cache_dir=str(cache))
 
 
 def _key(files: list[tuple[Path, str]], columns: list[str]) -> str:
@@ -366,88 +295,75 @@ def _column(table: datasets.Dataset, name: str) -> list[Any]:
     return table.data.column(name).to_pylist()  # type: ignore[no-any-return]
 
 
-def _corpus(files: list[tuple[Path, str]], *, text_only: bool) -> tuple[datasets.Dataset, set[str]]:
+def _corpus(files: list[tuple[Path, str]], text_only: bool) -> tuple[datasets.Dataset, set[str]]:
     """The whole corpus, and the ids of its pages."""
-    features = {"id": datasets.Value("string"), "text": datasets.Value("string")}
-    if not text_only:
-        features = {"image": datasets.Image(), **features}
+    features = {} if text_only else {"image": datasets.Image()}
+    features |= {"id": datasets.Value("string"), "text": datasets.Value("string")}
     key = _key(files, list(features))
     corpus = _CORPORA.get(key)
     if corpus is None:
-        corpus = _read(files, list(features), datasets.Features(features))
-        _CORPORA[key] = corpus
-    return corpus, _unique(_column(corpus, "id"), str(files[0][0]), "page")
+        corpus = _CORPORA[key] = _read(files, list(features), datasets.Features(features))
+    return corpus, _unique(_column(corpus, "id"), files[0][0], "page")
 
 
-def _load_subset(
-    subset: str, files: dict[str, tuple[Path, str]], pages: set[str]
-) -> tuple[dict[str, Any], dict[str, dict[str, float]]]:
-    """mteb's queries, relevant_docs and top_ranked of a subset, and the gains: query -> page -> gain.
+def _load_subset(files: dict[str, tuple[Path, str]], pages: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The queries, relevant_docs and top_ranked of a subset, and the gains: query -> page -> gain.
 
     Raises:
         ReleaseDataError: a query lacks qrels, gains or a pool; a page is not in the corpus; something is there twice.
     """
     queries = _read([files["queries"]], ["id", "text"])
-    ids = _unique(_column(queries, "id"), subset, "query")
-    qrels = _read([files["qrels"]], ["query-id", "corpus-id", "score", "gain"])
+    ids = _unique(_column(queries, "id"), files["queries"][0], "query")
+    where, columns = files["qrels"][0], ["query-id", "corpus-id", "score", "gain"]
+    qrels = _read([files["qrels"]], columns)
     relevant: dict[str, dict[str, int]] = {query: {} for query in _column(queries, "id")}
     gains: dict[str, dict[str, float]] = {query: {} for query in relevant}
-    columns = (_column(qrels, name) for name in ("query-id", "corpus-id", "score", "gain"))
-    for query, page, score, gain in zip(*columns, strict=True):
-        if query not in relevant:
-            raise _incomplete(subset, f"qrels name query '{query}', which is not among the queries")
+    for query, page, score, gain in zip(*(_column(qrels, name) for name in columns), strict=True):
+        if query not in ids:
+            raise _broken(where, f"query '{query}' is not among the queries")
         if page not in pages:
-            raise _incomplete(subset, f"qrels of query '{query}' name page '{page}', which is not in the corpus")
+            raise _broken(where, f"page '{page}' of query '{query}' is not in the corpus")
         if page in relevant[query]:
-            raise _incomplete(subset, f"qrels list query '{query}' and page '{page}' twice")
+            raise _broken(where, f"page '{page}' of query '{query}' is there twice")
         relevant[query][page] = score
         if gain is not None:
             if not (math.isfinite(gain) and gain >= 0):
-                raise _incomplete(subset, f"the gain of query '{query}' and page '{page}' is {gain}")
+                raise _broken(where, f"the gain of page '{page}' of query '{query}' is {gain}")
             gains[query][page] = gain
-    for query in relevant:
-        if not relevant[query]:
-            raise _incomplete(subset, f"query '{query}' has no qrels")
-        if not gains[query]:
-            raise _incomplete(subset, f"query '{query}' has no gains")
-    pools = _pools(subset, files["top_ranked"], ids, gains) if "top_ranked" in files else None
+    for query, judged in gains.items():
+        if not judged:
+            raise _broken(where, f"query '{query}' has no {'gains' if relevant[query] else 'qrels'}")
+    pools = _pools(files["top_ranked"], gains, pages) if "top_ranked" in files else None
     return {"queries": queries, "relevant_docs": relevant, "top_ranked": pools}, gains
 
 
-def _pools(
-    subset: str, file: tuple[Path, str], queries: set[str], gains: dict[str, dict[str, float]]
-) -> dict[str, list[str]]:
-    """Query -> its judged pool; a page with a gain is in the corpus, so each page of a pool is."""
+def _pools(file: tuple[Path, str], gains: dict[str, dict[str, float]], pages: set[str]) -> dict[str, list[str]]:
+    """Query -> its judged pool."""
     table = _read([file], ["query-id", "corpus-ids"])
-    of_pools = _column(table, "query-id")
-    if _unique(of_pools, subset, "pool of query") != queries:
-        query = min(queries ^ set(of_pools))
-        raise _incomplete(subset, f"query '{query}' has no pool" if query in queries else f"a pool is of query '{query}'")
-    pools = dict(zip(of_pools, _column(table, "corpus-ids"), strict=True))
+    ids = _column(table, "query-id")
+    if odd := _unique(ids, file[0], "query") ^ gains.keys():
+        raise _broken(file[0], f"query '{min(odd)}' {'has no pool' if min(odd) in gains else 'is not in the queries'}")
+    pools = dict(zip(ids, _column(table, "corpus-ids"), strict=True))
     for query, pool in pools.items():
-        for page in pool:
+        for page in _unique(pool, file[0], f"in the pool of query '{query}' page"):
+            if page not in pages:
+                raise _broken(file[0], f"page '{page}' in the pool of query '{query}' is not in the corpus")
             if page not in gains[query]:
-                raise _incomplete(subset, f"page '{page}' is in the pool of query '{query}' and has no gain")
-        if len(set(pool)) != len(pool) or not pool:
-            raise _incomplete(subset, f"the pool of query '{query}' is empty or lists a page twice")
+                raise _broken(file[0], f"page '{page}' in the pool of query '{query}' has no gain")
+        if not pool:
+            raise _broken(file[0], f"query '{query}' has no pool: it is empty")
     return pools
 
 
-def _unique(ids: list[str], where: str, what: str) -> set[str]:
-    found: set[str] = set()
-    for one in ids:
-        if one in found:
-            raise _incomplete(where, f"{what} '{one}' is there twice")
-        found.add(one)
+def _unique(ids: list[str], file: Path, what: str) -> set[str]:
+    found = set(ids)
+    if len(found) < len(ids):
+        raise _broken(file, f"{what} '{collections.Counter(ids).most_common(1)[0][0]}' is there twice")
     return found
 
 
-def _incomplete(where: str, what: str) -> ReleaseDataError:
-    return ReleaseDataError(f"{where}: {what}. The release is broken there, so no score is given: tell its maintainers.")
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Names, mteb's own tasks, and mteb's result cache
+def _broken(file: Path, what: str) -> ReleaseDataError:
+    return ReleaseDataError(f"{file}: {what}. The release is broken, so nothing is scored: tell its maintainers.")
 
 
 def _view_of(name: str, entry: dict[str, Any]) -> tuple[str, bool]:
@@ -457,36 +373,29 @@ def _view_of(name: str, entry: dict[str, Any]) -> tuple[str, bool]:
 
 def _why_not(name: str, of_view: list[str]) -> str:
     """Why a name is not one of the view's tasks."""
-    entry = _TASK_METADATA.get(name)
-    if entry is None:
+    if name not in _TASK_METADATA:
         return f"no task is called '{name}'. The tasks of this view are {', '.join(of_view)}."
-    view, text_only = _view_of(name, entry)
+    view, text_only = _view_of(name, _TASK_METADATA[name])
+    renamed = (
+        " Until October 2026 the reranking tasks had such names: what you look for may now be called "
+        f"'{name.replace('Retrieval', 'Reranking')}'; results under the old name are reranking results."
+    )
     message = f"'{name}' is a task of get_tasks(view='{view}', text_only={text_only})."
-    if view == "retrieval":
-        message += (
-            " Until October 2026 the reranking tasks had such names: what you look for may now be called "
-            f"'{name.replace('Retrieval', 'Reranking')}'; results under the old name are reranking results."
-        )
-    return message
+    return message + renamed if view == "retrieval" else message
 
 
 def _define(name: str, revision: str) -> RcpTask:
     """A task of this file at a revision."""
     entry = _TASK_METADATA[name]
     view, text_only = _view_of(name, entry)
-    fields = {**entry, "name": name, "dataset": {"path": _REPO, "revision": revision}}
-    subset = next(iter(entry["eval_langs"]))
-    attributes = {
-        "metadata": TaskMetadata(**fields),
-        "domain": _SUBSETS[subset]["domain"],
-        "view": view,
-        "text_only": text_only,
-    }
-    return type(name, (RcpTask,), attributes)()  # type: ignore[no-any-return]
+    metadata = TaskMetadata(**{**entry, "name": name, "dataset": {"path": _REPO, "revision": revision}})
+    domain = _SUBSETS[next(iter(entry["eval_langs"]))]["domain"]
+    of_task = {"metadata": metadata, "domain": domain, "view": view, "text_only": text_only}
+    return type(name, (RcpTask,), of_task)()  # type: ignore[no-any-return]
 
 
 def _shipped_by_mteb(name: str, revision: str) -> AbsTaskRetrieval | None:
-    """mteb's own task of this name, when it is pinned to the same revision (as a tag, or as the tag's commit)."""
+    """The task that mteb ships under this name, when it is pinned to the same revision (its tag, or its commit)."""
     try:
         task = mteb.get_task(name)
     except KeyError:
@@ -499,52 +408,44 @@ def _shipped_by_mteb(name: str, revision: str) -> AbsTaskRetrieval | None:
 def _guard_result_cache() -> None:
     """Make mteb compare a complete cached result's revision with the task's, as it does for an incomplete one.
 
-    Two layers. `_requires_merge` is what mteb asks before it compares revisions: a stale result is then computed again.
-    `get_missing_evaluations` is asked on every way to a cached result: whatever still gets there is refused.
+    Two layers. mteb asks `_requires_merge` before it compares revisions: a stale result is then computed again. It asks
+    `get_missing_evaluations` on every way to a cached result: whatever is stale and still gets there is refused.
     """
-    stock = getattr(TaskResult, "get_missing_evaluations", None)
-    if stock is None:
-        message = (
-            f"mteb {_dotted(_mteb_version())} keeps results in a way that these tasks do not know, so it could hand out "
-            "another release's scores. Install an older mteb (2.26.24 is known to work)."
-        )
-        raise ImportError(message)
-    if getattr(stock, "compares_revisions", False):
-        return
-
-    def is_stale(task: Any, result: Any) -> bool:
-        return getattr(task, "pins_its_release", False) and result.dataset_revision != task.metadata.revision
-
-    @functools.wraps(stock)
-    def get_missing_evaluations(self: Any, task: Any) -> Any:
-        if is_stale(task, self):
-            message = (
-                f"{task.metadata.name}: the cached result is of release '{self.dataset_revision}' and the task of "
-                f"'{task.metadata.revision}'. Evaluate with overwrite_strategy='always', or with another cache."
-            )
-            raise ReleaseDataError(message)
-        return stock(self, task)
-
-    get_missing_evaluations.compares_revisions = True  # type: ignore[attr-defined]
-    TaskResult.get_missing_evaluations = get_missing_evaluations
+    missing = getattr(TaskResult, "get_missing_evaluations", None)
     module = sys.modules["mteb.evaluate"]
-    requires_merge = getattr(module, "_requires_merge", None)
-    if requires_merge is None:
+    merge = getattr(module, "_requires_merge", lambda *_: True)
+    if missing is None:
+        raise ImportError(
+            f"mteb {importlib.metadata.version('mteb')} keeps results in a way these tasks do not know: it could "
+            "hand out another release's scores. Install an older one (2.26.24 is known to work)."
+        )
+    if hasattr(missing, "compares_revisions"):
         return
 
-    @functools.wraps(requires_merge)
-    def or_is_stale(task: Any, existing_results: Any) -> bool:
-        if is_stale(task, existing_results):
-            logger.warning(
-                "%s: the cached result is of release '%s' and the task of '%s': it is computed again.",
-                task.metadata.name,
-                existing_results.dataset_revision,
-                task.metadata.revision,
-            )
-            return True
-        return bool(requires_merge(task, existing_results))
+    @functools.wraps(missing)
+    def refusing_stale(self: Any, task: Any) -> Any:
+        if (stale := _stale(task, self)) is not None:
+            raise ReleaseDataError(f"{stale} Evaluate with overwrite_strategy='always', or with another cache.")
+        return missing(self, task)
 
-    module._requires_merge = or_is_stale  # type: ignore[attr-defined]  # noqa: SLF001 - see the docstring
+    @functools.wraps(merge)
+    def or_stale(task: Any, existing_results: Any) -> bool:
+        if (stale := _stale(task, existing_results)) is not None:
+            logger.warning("%s It is computed again.", stale)
+            return True
+        return bool(merge(task, existing_results))
+
+    refusing_stale.compares_revisions = True  # type: ignore[attr-defined]
+    TaskResult.get_missing_evaluations = refusing_stale
+    module._requires_merge = or_stale  # type: ignore[attr-defined]  # noqa: SLF001 - see the docstring
+
+
+def _stale(task: Any, result: Any) -> str | None:
+    """What is wrong with handing out the cached result for this task; None if nothing is."""
+    if not getattr(task, "pins_its_release", False) or result.dataset_revision == task.metadata.revision:
+        return None
+    name, cached, revision = task.metadata.name, result.dataset_revision, task.metadata.revision
+    return f"{name}: the cached result is of release '{cached}' and the task of '{revision}'."
 
 
 _guard_result_cache()
