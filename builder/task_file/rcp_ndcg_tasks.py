@@ -153,11 +153,7 @@ class RcpTask(AbsTaskRetrieval):  # type: ignore[misc]  # mteb has no types here
     gains: dict[str, dict[str, dict[str, float]]]
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:  # noqa: ARG002 - mteb's signature
-        """Load the subsets from the pinned release.
-
-        Raises:
-            ReleaseDataError: the release cannot be had, its files are not the right ones, or they are incomplete.
-        """
+        """Load the subsets from the pinned release; a ReleaseDataError says why that cannot be."""
         if self.data_loaded:
             return
         kinds = ("queries", "qrels", "top_ranked") if self.view == "reranking" else ("queries", "qrels")
@@ -238,11 +234,12 @@ def _checked(path: Path, expected: str, revision: str) -> str:
 
 def _manifest_of(revision: str) -> dict[str, str]:
     """Path -> sha256 of every file of another release, from that release's manifest."""
-    path = _snapshot(revision, ["provenance/manifest.json"]) / "provenance/manifest.json"
+    name = "provenance/manifest.json"
+    path = _snapshot(revision, [name]) / name
     if not path.is_file():
         raise ReleaseDataError(
-            f"release '{revision}' of {_REPO} has no provenance/manifest.json, so nothing says which files are the right ones: use "
-            "that release's own rcp_ndcg_tasks.py."
+            f"release '{revision}' of {_REPO} has no {name}, so nothing says which files are the right ones: use that "
+            "release's own rcp_ndcg_tasks.py."
         )
     return {name: fact["sha256"] for name, fact in json.loads(path.read_text("utf-8"))["files"].items()}
 
