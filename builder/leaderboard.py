@@ -71,7 +71,8 @@ class Leaderboard:
         metric: which gains.
         ties: which tie rule.
         k: the cut.
-        rows: the systems' table names, in the benchmark's order, one's own runs last.
+        models: the systems' run names, in the benchmark's order, one's own runs last.
+        rows: their table names.
         columns: the domains in the benchmark's order, then `mean`.
         values: (rows, columns) fractions; NaN where a system ranked no query of a subset (and then in its mean).
     """
@@ -80,6 +81,7 @@ class Leaderboard:
     metric: Metric
     ties: TieRule
     k: int
+    models: tuple[str, ...]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: NDArray[np.float64]
@@ -195,7 +197,7 @@ def leaderboard(
     means = [[_mean(row[labelled])] for row in cells]
     columns = (*benchmark.domains, MEAN)
     table = np.hstack([cells, np.asarray(means).reshape(len(names), 1)])
-    return Leaderboard(view, metric, ties, k, tuple(names.values()), columns, table)
+    return Leaderboard(view, metric, ties, k, tuple(names), tuple(names.values()), columns, table)
 
 
 def _domain_mean(values: DomainValues, system: int, languages: Iterable[str], metric: Metric, ties: TieRule) -> float:

@@ -187,6 +187,27 @@ def test_statistics(results: Any) -> None:
     assert 10 == len(agreement["sign_flips"])
 
 
+def test_absent_reranker(results: Any, reference_tree: Path, tmp_path: Path) -> None:
+    """A reranker without a run is said and has no row; the others' values and statistics are theirs as before."""
+    tree = tmp_path / "tree"
+    shutil.copytree(reference_tree, tree, copy_function=os.link)
+    for domain in ("sysadmin_en", "sysadmin_fr"):
+        path = tree / "provenance" / "runs" / f"{domain}.parquet"
+        kept = pl.read_parquet(path).filter(pl.col("model") != "bm25")
+        path.unlink()
+        kept.write_parquet(path)
+    asked = ("--statistics", "--json", "--ties", "b", "--view", "six-language")
+    done = results(*asked, tree=tree)
+    assert "the tree has no run of bm25." in done.stderr
+    for whole, part in zip(
+        json.loads(results(*asked).stdout)["tables"], json.loads(done.stdout)["tables"], strict=True
+    ):
+        assert [row for row in whole["rows"] if row["model"] != "BM25"] == part["rows"]
+        pairs = [pair for pair in whole["statistics"]["pairs"] if "BM25" not in {pair["first"], pair["second"]}]
+        assert [pair["p_values"] for pair in pairs] == [pair["p_values"] for pair in part["statistics"]["pairs"]]
+        assert [pair["low"] for pair in pairs] == pytest.approx([pair["low"] for pair in part["statistics"]["pairs"]])
+
+
 @pytest.mark.parametrize(
     ("change", "end"),
     [
