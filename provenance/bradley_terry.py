@@ -27,6 +27,7 @@ RIDGE = 1e-4
 LABEL_RANGE = (0.01, 0.99)
 _MAX_ITERATIONS = 50
 _MAX_HALVINGS = 40
+_ROUNDING = 1e-13  # of an objective of order 1; near the minimum its fall is smaller than that
 _LARGEST_EXPONENT = 700.0  # exp of it is still finite
 # Logits. A Hessian that is off by a short step shrinks the error about a hundredfold a step, a fresh one squares it;
 # either way what is left after a last step is below 1e-10.
@@ -156,7 +157,8 @@ def _evaluate(theta: FloatArray, pairs: Pairs, ridge: float) -> tuple[float, Flo
     gap = theta.take(pairs.first) - theta.take(pairs.second)
     odds = np.exp(np.minimum(-gap, _LARGEST_EXPONENT))
     p = 1.0 / (1.0 + odds)
-    loss = ((pairs.weight - pairs.label) * gap + pairs.weight * np.log1p(odds)).sum()
+    lost = np.maximum(np.log1p(odds), -gap)  # -log p, right also where the exponent was cut
+    loss = ((pairs.weight - pairs.label) * gap + pairs.weight * lost).sum()
     passed = pairs.weight * p
     value = float(loss / pairs.total + ridge / 2 * (theta * theta).sum())
     slope = _spread(passed - pairs.label, pairs, -1) / pairs.total + ridge * theta
@@ -213,7 +215,7 @@ def abilities(pairs: Pairs, ridge: float = RIDGE) -> FloatArray | None:
             return centred
         for halvings in range(_MAX_HALVINGS):  # noqa: B007 - read after the loop
             trial = _evaluate(theta - step, pairs, ridge)
-            if trial[0] <= value + 1e-14 * abs(value):  # near the minimum the fall is smaller than rounding
+            if trial[0] <= value + _ROUNDING:
                 break
             step /= 2
         else:

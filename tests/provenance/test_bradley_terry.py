@@ -174,6 +174,23 @@ def test_far_apart_pages_converge() -> None:
     assert (np.diff(theta) < 0).all()
 
 
+@pytest.mark.parametrize("gap", [-2000.0, -701.0, -30.0, 30.0, 701.0, 2000.0])
+def test_the_objective_is_right_far_out(gap: float) -> None:
+    """Far apart the cross entropy is the gap times what the label denies it: no overflow, no cut."""
+    pairs = bt.aggregate(2, [0], [1], [1.0], [0.75])
+    expected = 0.25 * gap if gap > 0 else -0.75 * gap
+    theta = np.array([gap / 2, -gap / 2])
+    assert expected == pytest.approx(bt.objective(theta, pairs, ridge=0.0), rel=1e-13)
+    assert (0.25 if gap > 0 else -0.75) == pytest.approx(bt.gradient(theta, pairs, ridge=0.0)[0], abs=1e-12)
+
+
+def test_a_single_comparison_converges() -> None:
+    """One certain comparison, among pages never compared, converges: its objective is far smaller than its terms."""
+    theta = bt.abilities(bt.aggregate(34, [3], [20], [0.7], [1.0]))
+    assert theta is not None
+    assert np.abs(bt.gradient(theta, bt.aggregate(34, [3], [20], [0.7], [1.0]))).max() < 1e-12
+
+
 def test_queries_are_independent_and_in_canonical_order() -> None:
     """Queries come by number, pages as shown, each query fitted as if alone, whatever the rows' order."""
     first, second = scores_of(WINDOWS, "query-test-10"), scores_of(WINDOWS[:2], "query-test-9")
