@@ -170,5 +170,7 @@ def test_batches_do_not_matter_to_the_digest(rows: list[dict[str, Any]], size: i
 def test_other_rows_have_another_digest(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
     """Digests are equal exactly when rows are; null differs from empty, -0.0 from 0.0."""
     columns = "sflb"
-    same = repr([[row[name] for name in columns] for row in one]) == repr([[row[name] for name in columns] for row in other])
+    same = repr([[row[name] for name in columns] for row in one]) == repr(
+        [[row[name] for name in columns] for row in other]
+    )
     assert same == (digest(one, 3) == digest(other, 3))
