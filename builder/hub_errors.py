@@ -62,7 +62,12 @@ _CASES = (
         "check its name, or " + _LOG_IN,
     ),
     _Case((EntryNotFoundError,), frozenset({404}), "a file is listed and cannot be had", AGAIN),
-    _Case((HfHubHTTPError,), frozenset({404}), "an object of the repository is lost (404)", AGAIN),
+    _Case(
+        (HfHubHTTPError,),
+        frozenset({404}),
+        "{hub} answers 404 and says no more: an object is lost, or it is no Hub",
+        "check HF_ENDPOINT; " + AGAIN,
+    ),
     _Case(
         (HfHubHTTPError,),
         frozenset({429}),
