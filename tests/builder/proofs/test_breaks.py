@@ -183,7 +183,7 @@ BREAKS: dict[str, tuple[Callable[[Tree], None], dict[str, list[tuple[object, ...
         {"P2": [("injected-score", POOL, 5, "rrf_score", "0.001")]},
     ),
     "an injected flag": (
-        _cell(POOL, 5, "gt_injected", False),
+        _cell(POOL, 5, "gt_injected", value=False),
         {
             "P2": [
                 ("injected-score", POOL, 5, "rrf_score", "0.0"),

@@ -170,7 +170,7 @@ def _without_calibration(tree: Tree) -> None:
 
 
 def test_without_a_calibration_table_the_certificate_uses_the_zero_sum(tree: Tree) -> None:
-    """alpha is theta's mean and tau a root: a good tree passes G2; G1 says what it cannot prove."""
+    """Alpha is theta's mean and tau a root: a good tree passes G2; G1 says what it cannot prove."""
     _without_calibration(tree)
     result = {outcome.proof: outcome for outcome in tree.validate().outcomes}
     assert ("passed", "not provable") == (result["G2"].status, result["G1"].status)
@@ -179,7 +179,7 @@ def test_without_a_calibration_table_the_certificate_uses_the_zero_sum(tree: Tre
 
 
 def test_without_a_calibration_table_scaled_thetas_are_seen(tree: Tree) -> None:
-    """theta times 1.01 leaves alpha's equation, in the file of the query's language."""
+    """Theta times 1.01 leaves alpha's equation, in the file of the query's language."""
     _without_calibration(tree)
     for language in ("english", "french"):
         tree.rows(
@@ -321,14 +321,14 @@ def test_the_certificate_holds_for_results_computed_by_other_code(expected: tupl
 def test_the_certificate_sees_other_thetas_of_the_real_benchmark(
     expected: tuple[pl.DataFrame, Any], change: Any, least: float
 ) -> None:
-    """theta in float32 leaves alpha's equation by some 1e-6, theta times 1.01 by more than 1."""
+    """Theta in float32 leaves alpha's equation by some 1e-6, theta times 1.01 by more than 1."""
     frame, params = expected
     residuals, _ = _residuals(frame.with_columns(change(pl.col("theta"))), params)
     assert certificate.largest(residuals.alpha) > least
 
 
 def test_scaled_thetas_leave_most_queries_without_a_root(expected: tuple[pl.DataFrame, Any]) -> None:
-    """theta times 1.01: at least 280 of the 288 queries have no tau left that makes them stationary."""
+    """Theta times 1.01: at least 280 of the 288 queries have no tau left that makes them stationary."""
     frame, params = expected
     residuals, _ = _residuals(frame.with_columns(pl.col("theta") * 1.01), params)
     assert residuals.root is not None
@@ -352,7 +352,7 @@ def test_a_float32_fit_is_judged_by_float32s_rounding() -> None:
 
 
 def test_raw_items_have_mean_zero() -> None:
-    """u is log gamma and v beta, each less its mean: gamma and beta come back from them."""
+    """U is log gamma and v beta, each less its mean: gamma and beta come back from them."""
     gamma = np.array([1.5, 1.2, 0.9, 0.8, 0.6])
     items = certificate.Items.of({"gamma": gamma, "beta": [-2.0, -1.0, 0.0, 1.0, 2.0], "num_criteria": 5})
     u, v = certificate.raw_items(items)
