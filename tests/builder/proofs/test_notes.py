@@ -28,13 +28,13 @@ COUNTS = {
     "pages_of_identical_text": 0,
     "groups_with_differing_labels": 0,
     "language_blocks": 4,
-    "batches_of_language_blocks": 2,
+    "language_blocks_repeat": 1,
     "injected_pairs": 2,
 }
 
 
 def test_the_notes_of_the_tiny_world_are_those_counted_by_hand(tree: Tree) -> None:
-    """Ids 0, 1, 2, 10 are english, french, english, french: two batches of two blocks."""
+    """Ids 0, 1, 2, 10 are english, french, english, french: four blocks of two languages."""
     measures = tree.validate("N1").outcomes[0].measures
     assert COUNTS == {name.removeprefix("paper: "): v for name, v in measures.items() if name.startswith("paper: ")}
 
