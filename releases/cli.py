@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from provenance.errors import ReleaseError
+from releases.commands import hub
 from releases.commands.build import build
 from releases.commands.results import results
 from releases.commands.validate import validate
@@ -36,6 +37,7 @@ def _callback() -> None:
 
 app.command()(build)
 app.command()(results)
+app.add_typer(hub.app, name="hub")
 app.command()(validate)
 
 
