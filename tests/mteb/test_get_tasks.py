@@ -104,6 +104,9 @@ def test_corpus_is_one_object(tasks: ModuleType) -> None:
     corpora = [task.dataset[subset]["test"]["corpus"] for task in (reranking, retrieval) for subset in task.hf_subsets]
     assert 1 == len({id(corpus) for corpus in corpora})
     assert [10, ["image", "id", "text"]] == [len(corpora[0]), corpora[0].column_names]
+    pools = [pool for subset in reranking.hf_subsets for pool in reranking.dataset[subset]["test"]["top_ranked"].values()]
+    assert "corpus-test-11" not in {page for pool in pools for page in pool}
+    assert "corpus-test-11" in corpora[0]["id"]
     assert ["id", "text"] == text.dataset["paper__english"]["test"]["corpus"].column_names
     assert retrieval.dataset["paper__english"]["test"]["top_ranked"] is None
 

@@ -21,6 +21,9 @@ from builder import ndcg
 if TYPE_CHECKING:
     from types import ModuleType
 
+# sentence-transformers renames a method that mteb 2.10.5 still calls.
+pytestmark = pytest.mark.filterwarnings("default::FutureWarning")
+
 VIEWS = [(view, text_only) for view in ("reranking", "retrieval") for text_only in (False, True)]
 SUBSETS = ["sysadmin_en__english", "sysadmin_en__french"]
 MTEB = tuple(int(part) for part in re.findall(r"\d+", importlib.metadata.version("mteb"))[:3])
@@ -62,7 +65,8 @@ def test_scores_equal_our_replay(
 ) -> None:
     """A model's ndcg_float_at_10 is tie rule (b) of the scores it gave, within 1e-9, in each view that it can run."""
     task = tasks.get_tasks(view=view, text_only=text_only)[0]
-    task.hf_subsets = SUBSETS
+    # One pass of a slow model over the pages is enough; BM25 shows that subsets do not disturb each other.
+    task.hf_subsets = SUBSETS if model == "BM25" else SUBSETS[1:]
     if model == "cross-encoder" and view == "retrieval":
         pytest.skip("a cross-encoder cannot search: test_get_tasks has the sentence")
     if model == "cross-encoder" and not text_only and MTEB < (2, 18, 8):
@@ -90,17 +94,6 @@ def test_ties_are_shared(tasks: ModuleType, reference_tree: Path, tmp_path: Path
     score = scores_of(result)[SUBSETS[0]]["main_score"]
     assert abs(replay(reference_tree, SUBSETS[0], given, "a") - score) > 1e-3
     assert replay(reference_tree, SUBSETS[0], given, "b") == pytest.approx(score, abs=1e-9)
-
-
-def test_bm25_searches_the_whole_corpus(tasks: ModuleType) -> None:
-    """The corpus is never cut to the pool: reranking indexes every page, those in no pool too."""
-    (task, _) = tasks.get_tasks(text_only=True)
-    task.hf_subsets = SUBSETS[:1]
-    task.load_data()
-    corpus = task.dataset[SUBSETS[0]]["test"]["corpus"]
-    pooled = {page for pool in task.dataset[SUBSETS[0]]["test"]["top_ranked"].values() for page in pool}
-    assert 261 == len(corpus)
-    assert pooled < set(corpus["id"])
 
 
 def test_gains_are_the_columns(tasks: ModuleType, reference_tree: Path) -> None:
