@@ -255,5 +255,5 @@ def refuse_duplicates(run: pl.DataFrame, where: str) -> None:
         raise DataError(
             f"page '{twice['corpus-id'][0]}' is scored twice for query '{twice['query-id'][0]}'",
             where=Where(where, twice["row"][0], "corpus-id", twice["corpus-id"][0]),
-            remedy="a run holds one system and scores each page of a query once; give each system its own file.",
+            remedy="give each system its own file; where ids repeat from domain to domain, add a column 'subset'.",
         )

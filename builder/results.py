@@ -10,7 +10,7 @@ import polars as pl
 from builder.coverage import match_run
 from builder.leaderboard import PAIR, VIEWS, Leaderboard, View, count_gains, domain_values, leaderboard
 from builder.ndcg import TIE_RULES, Metric, TieRule
-from builder.statistics import Statistics, statistics
+from builder.statistics import Agreement, Statistics, agreement, statistics
 from provenance.errors import DataError, InputError, UsageError, Where
 
 if TYPE_CHECKING:
@@ -31,12 +31,14 @@ class Results:
     Attributes:
         tables: in the order of views, metrics, tie rules.
         statistics: one a table, in the same order; empty where not asked for.
+        agreements: of each view and tie rule, where both rcp and qrel are there and statistics are asked for.
         coverage: by one's own run's table name, how it meets the benchmark.
         absent: rerankers of the benchmark file that the tree has no run of.
     """
 
     tables: tuple[Leaderboard, ...]
     statistics: tuple[Statistics, ...]
+    agreements: tuple[Agreement, ...]
     coverage: Mapping[str, Coverage]
     absent: tuple[str, ...]
 
@@ -93,7 +95,8 @@ def replay(
     )
     return Results(
         tables=tables,
-        statistics=_statistics(benchmark, values, tables) if with_statistics else (),
+        statistics=tuple(statistics(benchmark, values, table) for table in tables) if with_statistics else (),
+        agreements=_agreements(benchmark, values, tables) if with_statistics else (),
         coverage={name: run.coverage for name, run in matched.items()},
         absent=tuple(name for name in benchmark.rerankers if name not in present),
     )
@@ -148,7 +151,12 @@ def _count(tree: ReleaseTree, domain: str) -> pl.DataFrame:
     return count_gains(tree.table("judge_criteria", split=domain), where=f"provenance-judge-criteria of {domain}")
 
 
-def _statistics(
+def _agreements(
     benchmark: Benchmark, values: Mapping[str, DomainValues], tables: Sequence[Leaderboard]
-) -> tuple[Statistics, ...]:
-    return tuple(statistics(benchmark, values, table) for table in tables)
+) -> tuple[Agreement, ...]:
+    of = {(table.view, table.ties, table.metric): table for table in tables}
+    return tuple(
+        agreement(benchmark, values, table, of[view, ties, "qrel"])
+        for (view, ties, metric), table in of.items()
+        if metric == "rcp" and (view, ties, "qrel") in of
+    )

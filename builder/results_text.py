@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
+from rich.text import Text
 
 from builder.leaderboard import MEAN, printed
 from builder.significance import reading
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from builder.coverage import Coverage
     from builder.leaderboard import Leaderboard
     from builder.results import Results
-    from builder.statistics import Statistics
+    from builder.statistics import Agreement, Statistics
 
 _METRIC_NAMES = {"rcp": "RCP-nDCG", "qrel": "qrel-nDCG", "count": "Count-nDCG"}
 _RULE_NAMES = {"a": "document id", "b": "group mean"}
@@ -42,6 +43,8 @@ def as_document(results: Results) -> dict[str, Any]:
     }
     for table, found in zip(document["tables"], results.statistics, strict=bool(results.statistics)):
         table["statistics"] = _defined(asdict(found))
+    if results.agreements:
+        document["agreements"] = [_agreement_document(found) for found in results.agreements]
     return document
 
 
@@ -72,14 +75,14 @@ def markdown_table(board: Leaderboard, labels: Mapping[str, str]) -> str:
 
 
 def as_table(board: Leaderboard, labels: Mapping[str, str]) -> Table:
-    """One leaderboard for a terminal."""
-    table = Table(title=title(board), title_justify="left")
+    """One leaderboard for a terminal, to stand under its `title`."""
+    table = Table()
     table.add_column("Model", no_wrap=True)
     for column in board.columns:
         table.add_column(labels.get(column, column), justify="right")
     for name, values in zip(board.rows, board.values.tolist(), strict=True):
-        # A plain cell: a name with brackets is no markup.
-        table.add_row(name.replace("[", r"\["), *(printed(value) for value in values))
+        # Text, not markup: a name may hold brackets.
+        table.add_row(Text(name), *(printed(value) for value in values))
     return table
 
 
@@ -109,8 +112,8 @@ def readings(board: Leaderboard, own: Sequence[str], statistics: Statistics | No
         share = 100 * statistics.separated_mean
         ties = sum(pair.tie for pair in statistics.pairs)
         lines.append(
-            f"{share:.1f} % of the {len(statistics.pairs)} pairs are separated in a domain (paired t-test, p < 0.05); "
-            f"{ties} pairs tie (a gap of Means below 2 points)."
+            f"Of {len(statistics.pairs)} pairs, {share:.1f} % are separated in a domain (paired t-test, p < 0.05); "
+            f"{ties} tie (a gap of Means below 2 points)."
         )
     return lines
 
@@ -133,6 +136,13 @@ def _board_document(board: Leaderboard) -> dict[str, Any]:
         "columns": list(board.columns),
         "rows": rows,
     }
+
+
+def _agreement_document(found: Agreement) -> dict[str, Any]:
+    flips = [
+        {"first": first, "second": second, "queries": count} for (first, second), count in found.sign_flips.items()
+    ]
+    return {"view": found.view, "ties": found.ties, "kendall_tau": found.kendall_tau, "sign_flips": flips}
 
 
 def _coverage_document(coverage: Coverage) -> dict[str, Any]:

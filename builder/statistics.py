@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,11 @@ from builder.significance import (
     failure_modes,
     interval,
     is_tie,
+    kendall_tau,
     paired_tests,
     resampled_means,
     separated_share,
+    sign_flips,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +72,23 @@ class Statistics:
     failure_modes: Mapping[str, FailureModes]
 
 
+@dataclass(frozen=True)
+class Agreement:
+    """How two tables of one view and tie rule, by gains (rcp) and by grades (qrel), order the systems.
+
+    Attributes:
+        view: which queries.
+        ties: which tie rule.
+        kendall_tau: between the two orders by Mean; None where a Mean does not vary.
+        sign_flips: by pair of systems, at how many queries the two metrics disagree about which is better.
+    """
+
+    view: str
+    ties: str
+    kendall_tau: float | None
+    sign_flips: Mapping[tuple[str, str], int]
+
+
 def statistics(benchmark: Benchmark, values: Mapping[str, DomainValues], board: Leaderboard) -> Statistics:
     """Tests, intervals and shares of a table; a system without a Mean is left out.
 
@@ -101,6 +121,22 @@ def statistics(benchmark: Benchmark, values: Mapping[str, DomainValues], board: 
         separated_mean=math.fsum(shares.values()) / len(shares),
         failure_modes={name: failure_modes(table) for name, table in per_query.items()},
     )
+
+
+def agreement(
+    benchmark: Benchmark, values: Mapping[str, DomainValues], rcp: Leaderboard, qrel: Leaderboard
+) -> Agreement:
+    """Compare two tables of the same systems, over those that have a Mean in both."""
+    kept = np.flatnonzero(~np.isnan(rcp.values[:, -1]) & ~np.isnan(qrel.values[:, -1]))
+    flips = {
+        (rcp.rows[first], rcp.rows[second]): sum(
+            sign_flips(of_view(benchmark, domain, rcp), of_view(benchmark, domain, qrel), first, second)
+            for domain in values.values()
+        )
+        for first, second in combinations(kept.tolist(), 2)
+    }
+    tau = kendall_tau(rcp.values[kept, -1], qrel.values[kept, -1])
+    return Agreement(rcp.view, rcp.ties, tau, flips)
 
 
 def of_view(benchmark: Benchmark, values: DomainValues, board: Leaderboard) -> NDArray[np.float64]:

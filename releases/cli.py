@@ -10,6 +10,7 @@ import typer
 
 from provenance.errors import ReleaseError
 from releases.commands.build import build
+from releases.commands.results import results
 from releases.terminal import say
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def _callback() -> None:
 
 
 app.command()(build)
+app.command()(results)
 
 
 def main() -> None:

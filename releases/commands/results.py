@@ -13,7 +13,7 @@ from builder.leaderboard import VIEWS, View
 from builder.ndcg import TIE_RULES, Metric, TieRule
 from builder.own_run import read_run
 from builder.results import Results, replay
-from builder.results_text import as_csv, as_document, as_markdown, as_table, domain_labels, readings, remarks
+from builder.results_text import as_csv, as_document, as_markdown, as_table, domain_labels, readings, remarks, title
 from builder.tree import open_tree
 from provenance.errors import UsageError
 from releases.terminal import print_json, say
@@ -81,7 +81,8 @@ def _print_tables(found: Results, labels: dict[str, str], own: list[str]) -> Non
     if not console.is_terminal:
         console = Console(highlight=False, width=_WIDTH_OF_A_PIPE)
     for index, board in enumerate(found.tables):
+        console.print(title(board), markup=False, soft_wrap=True)
         console.print(as_table(board, labels))
         for line in readings(board, own, found.statistics[index] if found.statistics else None):
-            console.print(line, markup=False)
+            console.print(line, markup=False, soft_wrap=True)
         console.print()
