@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import json
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ class Domain:
     task: str
     upstream: str
     upstream_as_written: str
+    mteb_domains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,10 @@ class Benchmark:
     rerankers: Mapping[str, str]
     card: Mapping[str, Any]
     expected: Mapping[str, Any]
+    mteb: Mapping[str, Any]
     path: str = field(compare=False)
     sha256: str = field(compare=False)
+    embedded: bool = field(default=False, compare=False)
 
     def subsets(self) -> Iterator[Subset]:
         """Every subset, domains in file order, languages in file order."""
@@ -147,7 +150,7 @@ def load_benchmark(name: str = DEFAULT) -> Benchmark:
             remedy="name one of these, or give the path of a .toml file.",
         )
     with resources.as_file(embedded[name]) as path:
-        return parse_benchmark(path.read_bytes(), source=path)
+        return replace(parse_benchmark(path.read_bytes(), source=path), embedded=True)
 
 
 def parse_benchmark(content: bytes, *, source: Path) -> Benchmark:
@@ -192,7 +195,14 @@ def _construct(document: dict[str, Any], source: Path, sha256: str) -> Benchmark
         languages=dict(document["languages"]),
         fusion=Fusion(k=fusion["k"], retrievers=tuple(fusion["retrievers"])),
         domains={
-            name: Domain(name, table["native_language"], table["task"], resolve(table["upstream"]), table["upstream"])
+            name: Domain(
+                name,
+                table["native_language"],
+                table["task"],
+                resolve(table["upstream"]),
+                table["upstream"],
+                tuple(table.get("mteb_domains", ())),
+            )
             for name, table in document["domains"].items()
         },
         judges={
@@ -209,6 +219,7 @@ def _construct(document: dict[str, Any], source: Path, sha256: str) -> Benchmark
         rerankers=dict(document.get("rerankers", {})),
         card=document.get("card", {}),
         expected=document.get("expected", {}),
+        mteb=document.get("mteb", {}),
         path=str(source),
         sha256=sha256,
     )

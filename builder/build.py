@@ -249,6 +249,8 @@ def _seal(work: _Work, judged: Judged, tag: str) -> dict[str, Any]:
     with work.steps.time("card and manifest"):
         present = frozenset(path.name for path in (tree / "provenance").iterdir() if path.is_dir())
         listed = list(configs(benchmark, work.corpus_files, present=present))
+        tables = manifest.describe(tree, listed)
+        data = {name: fact["sha256"] for name, fact in tables.items()}
         releases = releases_document.document(
             benchmark,
             request.numbering,
@@ -258,15 +260,14 @@ def _seal(work: _Work, judged: Judged, tag: str) -> dict[str, Any]:
                 request.numbering,
                 calibration={"made": judged.made, "link": judged.item_params.get("link", LINK)},
                 upstream={name: source.pin() for name, source in request.upstream.items()},
-                may_change=["everything"] if not request.numbering.earlier else ["theta", "gain"],
+                files=data,
             ),
         )
         documents.write(releases, tree / RELEASES)
         (tree / GITATTRIBUTES).write_text(gitattributes.TEXT, encoding="utf-8", newline="\n")
-        tables = manifest.describe(tree, listed)
         rows = config_rows(listed, tables)
         by_stage = judged.window_counts()
-        sums = {name: fact["sha256"] for name, fact in tables.items() if name.endswith(".parquet")}
+        sums = {name: digest for name, digest in data.items() if name.endswith(".parquet")}
         task_file = tasks.render(benchmark, tag=tag, files=sums)
         (tree / TASK_FILE).write_text(task_file, encoding="utf-8", newline="\n")
         facts = card.CardFacts(
@@ -279,7 +280,7 @@ def _seal(work: _Work, judged: Judged, tag: str) -> dict[str, Any]:
             windows=by_stage,
         )
         (tree / README).write_text(card.render(facts), encoding="utf-8", newline="\n")
-        for name in (TASK_FILE, README):
+        for name in (GITATTRIBUTES, TASK_FILE, README, RELEASES):
             tables[name] = manifest.describe_file(tree / name, None, [])
         document = manifest.assemble(
             tables,

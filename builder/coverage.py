@@ -131,7 +131,7 @@ def match_run(run: pl.DataFrame, qrels: Mapping[Subset, pl.DataFrame], *, where:
 def _locate(run: pl.DataFrame, queries: pl.DataFrame, where: str) -> pl.DataFrame:
     """The run's rows of known queries with the subset each belongs to, in columns `domain` and `of`."""
     if SUBSET not in run.columns:
-        domains = queries.group_by("query-id").agg(pl.col("domain").unique().sort()).filter(pl.col("domain").len() > 1)
+        domains = queries.group_by("query-id").agg(pl.col("domain").unique().sort()).filter(pl.col("domain").list.len() > 1)
         repeated = domains.join(run.select("query-id").unique(), on="query-id", how="semi").sort("query-id")
         if len(repeated):
             query, among = repeated.row(0)

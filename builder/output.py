@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import secrets
 import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from builder.layout import MANIFEST
@@ -14,6 +13,7 @@ from provenance.errors import InputError, SafetyError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 _UNWRITABLE = frozenset(
@@ -47,11 +47,10 @@ def new_tree(destination: Path) -> Iterator[Path]:
             where=Where(str(destination)),
             remedy="name another --out, or remove it yourself.",
         )
-    work: Path | None = None
+    # Named before it is made: a signal between the two must not leave a folder that nobody knows of.
+    work = destination.parent / f".{destination.name}.{secrets.token_hex(8)}.partial"
     try:
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", suffix=".partial", dir=destination.parent))
-        work.chmod(0o755)
+        work.mkdir(parents=True)
         yield work
         _replace(work, destination)
     except OSError as error:
@@ -63,15 +62,18 @@ def new_tree(destination: Path) -> Iterator[Path]:
             remedy="free some space or name another folder with --out; nothing was left behind.",
         ) from error
     finally:
-        if work is not None:
-            shutil.rmtree(work, ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def _replace(work: Path, destination: Path) -> None:
     if destination.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", suffix=".old", dir=destination.parent))
-        destination.rename(old / "tree")
-        work.rename(destination)
-        shutil.rmtree(old)
+        old = work.with_suffix(".old")
+        try:
+            destination.rename(old)
+            work.rename(destination)
+        finally:
+            if not destination.exists():
+                old.rename(destination)
+            shutil.rmtree(old, ignore_errors=True)
     else:
         work.rename(destination)

@@ -19,6 +19,7 @@ import gzip
 import io
 import json
 import math
+import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ COLUMNS = ("query-id", "corpus-id", "score")
 SUBSET = "subset"
 _TREC_FIELDS = 6
 _EXACT_INTEGER = 2**53
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SCHEMA = {"query-id": pl.String(), "corpus-id": pl.String(), "score": pl.Float64()}
 
 
@@ -224,12 +226,17 @@ def _lines(path: Path, *, zipped: bool) -> list[str]:
 def _refuse_missing_ids(path: Path, row: int, entry: Mapping[str, Any]) -> None:
     for name in ("query-id", "corpus-id", SUBSET):
         value = entry.get(name)
-        if (name in entry or name != SUBSET) and not (isinstance(value, str) and value):
+        if (name in entry or name != SUBSET) and not _is_id(value):
             raise DataError(
                 f"'{name}' is missing or is no string",
                 where=Where(str(path), row, name, value),
                 remedy="every row names its query and its page, as strings.",
             )
+
+
+def _is_id(value: object) -> bool:
+    """Whether a value is a string that is not empty and that UTF-8 can hold (JSON can name half a character)."""
+    return isinstance(value, str) and value != "" and (value.isascii() or not _SURROGATE.search(value))
 
 
 def _refuse_bad_scores(run: pl.DataFrame, where: str) -> None:

@@ -33,6 +33,7 @@ class Results:
         statistics: one a table, in the same order; empty where not asked for.
         agreements: of each view and tie rule, where both rcp and qrel are there and statistics are asked for.
         coverage: by one's own run's table name, how it meets the benchmark.
+        simulated: whether the tree says that its judge is simulated.
         absent: rerankers of the benchmark file that the tree has no run of.
     """
 
@@ -40,6 +41,7 @@ class Results:
     statistics: tuple[Statistics, ...]
     agreements: tuple[Agreement, ...]
     coverage: Mapping[str, Coverage]
+    simulated: bool
     absent: tuple[str, ...]
 
 
@@ -98,6 +100,7 @@ def replay(
         statistics=tuple(statistics(benchmark, values, table) for table in tables) if with_statistics else (),
         agreements=_agreements(benchmark, values, tables) if with_statistics else (),
         coverage={name: run.coverage for name, run in matched.items()},
+        simulated=_simulated(tree),
         absent=tuple(name for name in benchmark.rerankers if name not in present),
     )
 
@@ -127,6 +130,13 @@ def _runs(tree: ReleaseTree, domain: str, matched: Mapping[str, MatchedRun]) -> 
         run.domains[domain].select(pl.lit(_OWN + name).alias("model"), *PAIR, "score") for name, run in matched.items()
     ]
     return pl.concat([*stored, *own])
+
+
+def _simulated(tree: ReleaseTree) -> bool:
+    """What the tree's own entry in releases.json (the last one) says of its judge."""
+    releases = tree.releases.get("releases") or [{}]
+    judge = releases[-1].get("judge")
+    return isinstance(judge, dict) and judge.get("simulated") is True
 
 
 def _names(benchmark: Benchmark, present: set[str], own: Sequence[str]) -> dict[str, str]:

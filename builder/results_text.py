@@ -37,6 +37,7 @@ def as_document(results: Results) -> dict[str, Any]:
     """One JSON document: unrounded fractions, None where a value is not defined."""
     document: dict[str, Any] = {
         "unit": "fraction",
+        "simulated_judge": results.simulated,
         "tables": [_board_document(board) for board in results.tables],
         "own_runs": {name: _coverage_document(coverage) for name, coverage in results.coverage.items()},
         "absent": list(results.absent),
@@ -88,7 +89,8 @@ def as_table(board: Leaderboard, labels: Mapping[str, str]) -> Table:
 
 def remarks(results: Results) -> list[str]:
     """What must be known beside the tables, a line each."""
-    lines = [f"the tree has no run of {name}." for name in results.absent]
+    lines = ["the judge of this tree is simulated: its gains are no judgements."] if results.simulated else []
+    lines.extend(f"the tree has no run of {name}." for name in results.absent)
     lines.extend(f"{name}: {remark}" for name, coverage in results.coverage.items() for remark in coverage.remarks())
     return lines
 

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from provenance import cholesky
+from provenance.checks import refuse, refuse_repeats
 from provenance.errors import DataError, FitError, Where
 from provenance.gain import sigmoid
 from provenance.ids import canonical
@@ -66,7 +67,7 @@ def aggregate(pages: int, winner: ArrayLike, loser: ArrayLike, weight: ArrayLike
     Comparisons are added in the order given, so the result is bit-exact.
 
     Raises:
-        DataError: a comparison names an unknown page or a page twice, a weight is not above 0, or a label not in [0, 1].
+        DataError: a comparison names an unknown page or a page twice, a weight is not above 0, a label not in [0, 1].
     """
     i, j = np.asarray(winner, dtype=np.int64), np.asarray(loser, dtype=np.int64)
     w, y = np.asarray(weight, dtype=np.float64), np.asarray(label, dtype=np.float64)
@@ -83,8 +84,8 @@ def aggregate(pages: int, winner: ArrayLike, loser: ArrayLike, weight: ArrayLike
             row = int(np.argmin(good))
             raise DataError(rule, where=Where(row=row, value=(int(i[row]), int(j[row]), float(w[row]), float(y[row]))))
     key = np.minimum(i, j) * pages + np.maximum(i, j)
-    weights = np.bincount(key, w, pages * pages)
-    labels = np.bincount(key, w * np.where(i < j, y, 1.0 - y), pages * pages)
+    weights = _sums(key, w, pages * pages)
+    labels = _sums(key, w * np.where(i < j, y, 1.0 - y), pages * pages)
     seen = np.flatnonzero(weights)
     return Pairs(pages, seen // max(pages, 1), seen % max(pages, 1), weights[seen], labels[seen])
 
@@ -139,7 +140,8 @@ def hessian(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> FloatArray
 
 def standard_errors(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> FloatArray:
     """`(pages,)`: 1 / sqrt(information of a page's own comparisons + ridge), the ridge unscaled here."""
-    return 1.0 / np.sqrt(_spread(_evaluate(theta, pairs, ridge)[2], pairs, 1) + ridge)
+    own = _spread(_evaluate(theta, pairs, ridge)[2], pairs, 1)
+    return 1.0 / np.sqrt(own + ridge)
 
 
 def _evaluate(theta: FloatArray, pairs: Pairs, ridge: float) -> tuple[float, FloatArray, FloatArray]:
@@ -163,7 +165,12 @@ def _lower(information: FloatArray, pairs: Pairs, ridge: float) -> FloatArray:
 
 def _spread(values: FloatArray, pairs: Pairs, sign: int) -> FloatArray:
     """Each pair's value added to its first page, and added (or, with sign -1, taken) from its second."""
-    return np.bincount(pairs.first, values, pairs.pages) + sign * np.bincount(pairs.second, values, pairs.pages)
+    return _sums(pairs.first, values, pairs.pages) + sign * _sums(pairs.second, values, pairs.pages)
+
+
+def _sums(key: IntArray, values: FloatArray, size: int) -> FloatArray:
+    # The stubs do not know that weights make the sums float64.
+    return np.bincount(key, values, size).astype(np.float64, copy=False)
 
 
 def _start(pairs: Pairs) -> FloatArray:
@@ -171,7 +178,8 @@ def _start(pairs: Pairs) -> FloatArray:
     label = np.clip(pairs.label / pairs.weight, *LABEL_RANGE)
     seen = _spread(pairs.weight, pairs, 1)
     mean = _spread(pairs.weight * np.log(label / (1.0 - label)), pairs, -1) / np.where(seen > 0, seen, 1.0)
-    return mean - mean.mean()
+    start: FloatArray = mean - mean.mean()
+    return start
 
 
 def abilities(pairs: Pairs, ridge: float = RIDGE) -> FloatArray | None:
@@ -199,7 +207,8 @@ def abilities(pairs: Pairs, ridge: float = RIDGE) -> FloatArray | None:
         value, slope, information = trial
         longest = np.abs(step).max()
         if longest < _LAST_STEP:
-            return theta - theta.mean()
+            centred: FloatArray = theta - theta.mean()
+            return centred
         if longest > _SHORT_STEP:
             factor = None
     return None
@@ -256,12 +265,7 @@ def fit(scores: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
 
 
 def _number_pages(shown: pl.DataFrame) -> pl.DataFrame:
-    twice = shown.select("query-id", "corpus-id").is_duplicated()
-    if twice.any():
-        row = int(twice.arg_max() or 0)
-        raise DataError(
-            "a page is listed twice as shown for one query", where=Where(row=row, value=shown.row(row, named=True))
-        )
+    refuse_repeats(shown, ["query-id", "corpus-id"], column="corpus-id", file=None)
     pages = canonical(shown.select("query-id", "corpus-id"))
     return pages.with_columns(
         query=pl.col("query-id").rle_id().cast(pl.Int64),
@@ -270,20 +274,17 @@ def _number_pages(shown: pl.DataFrame) -> pl.DataFrame:
 
 
 def _place(scores: pl.DataFrame, pages: pl.DataFrame) -> pl.DataFrame:
-    placed = scores.select("query-id", "call_index", "position", "corpus-id", pl.col("score").cast(pl.Float64))
-    placed = placed.join(pages, on=["query-id", "corpus-id"], how="left", maintain_order="left")
     window = ["query-id", "call_index"]
-    checks = [
-        (pl.col("score").is_finite().fill_null(value=False), "score", "a score must be finite"),
-        (pl.col("page").is_not_null(), "corpus-id", "a scored page was never shown for this query"),
-        (~pl.struct(*window, "corpus-id").is_duplicated(), "corpus-id", "a window scores a page twice"),
-        (~pl.struct(*window, "position").is_duplicated(), "position", "a window has two pages at one position"),
-    ]
-    for good, column, rule in checks:
-        row = placed.select((~good).arg_max()).item() if placed.height else None
-        if row is not None and not placed.select(good.get(row)).item():
-            value = placed.select(*window, "position", "corpus-id", "score").row(row, named=True)
-            raise DataError(rule, where=Where(row=row, column=column, value=value))
+    placed = scores.select(*window, "position", "corpus-id", pl.col("score").cast(pl.Float64))
+    placed = placed.join(pages, on=["query-id", "corpus-id"], how="left", maintain_order="left")
+    for bad, what, column in (
+        (~pl.col("score").is_finite().fill_null(value=False), "a score is not finite", "score"),
+        (pl.col("page").is_null(), "a scored page was never shown for this query", "corpus-id"),
+        (pl.struct(*window, "corpus-id").is_duplicated(), "a window scores a page twice", "corpus-id"),
+        (pl.struct(*window, "position").is_duplicated(), "a window has two pages at one position", "position"),
+    ):
+        remedy = "decode the tournament answers again: only a complete answer has scores."
+        refuse(placed, bad, what, column=column, file=None, remedy=remedy, context=[*window, "position"])
     return placed.sort("query", "call_index", "position")
 
 

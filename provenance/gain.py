@@ -29,12 +29,14 @@ def probabilities(theta: FloatArray, gamma: FloatArray, beta: FloatArray) -> Flo
 
 def weighted_discrimination(theta: FloatArray, gamma: FloatArray, beta: FloatArray) -> FloatArray:
     """The mean chance to pass, weighted by discrimination: in (0, 1), strictly increasing in theta."""
-    return (gamma * probabilities(theta, gamma, beta)).sum(axis=1) / gamma.sum()
+    share: FloatArray = (gamma * probabilities(theta, gamma, beta)).sum(axis=1) / gamma.sum()
+    return share
 
 
 def mean_criterion(theta: FloatArray, gamma: FloatArray, beta: FloatArray) -> FloatArray:
     """The mean chance to pass."""
-    return probabilities(theta, gamma, beta).sum(axis=1) / len(gamma)
+    mean: FloatArray = probabilities(theta, gamma, beta).sum(axis=1) / len(gamma)
+    return mean
 
 
 def criterion(theta: FloatArray, gamma: FloatArray, beta: FloatArray, *, number: int) -> FloatArray:
@@ -56,7 +58,8 @@ def sigmoid_mean_beta(theta: FloatArray, gamma: FloatArray, beta: FloatArray) ->
 
 def excess_probability(theta: FloatArray, gamma: FloatArray, beta: FloatArray) -> FloatArray:
     """The mean of what the chances to pass exceed 0.5 by."""
-    return np.maximum(0.0, probabilities(theta, gamma, beta) - 0.5).sum(axis=1) / len(gamma)
+    mean: FloatArray = np.maximum(0.0, probabilities(theta, gamma, beta) - 0.5).sum(axis=1) / len(gamma)
+    return mean
 
 
 def gated_weighted(theta: FloatArray, gamma: FloatArray, beta: FloatArray) -> FloatArray:
@@ -74,7 +77,8 @@ def linear_theta(theta: FloatArray, gamma: FloatArray, beta: FloatArray) -> Floa
     low, high = beta.min(), beta.max()
     if low == high:
         return np.full(len(theta), 0.5)
-    return np.clip((theta - low) / (high - low), 0.0, 1.0)
+    place: FloatArray = np.clip((theta - low) / (high - low), 0.0, 1.0)
+    return place
 
 
 def count(passes: ArrayLike, placements: ArrayLike) -> FloatArray:
@@ -90,9 +94,11 @@ def count(passes: ArrayLike, placements: ArrayLike) -> FloatArray:
     passed, n = np.asarray(passes, dtype=np.float64), np.asarray(placements, dtype=np.float64)
     if passed.ndim != 2 or passed.shape[1] == 0 or n.shape != passed.shape[:1]:  # noqa: PLR2004 - two axes
         raise DataError(f"passes {passed.shape} and placements {n.shape} do not fit: (pages, criteria) and (pages,)")
-    _each(np.isfinite(n) & (n >= 1), n, "placements", "a page needs at least one placement")
-    _each(((passed >= 0) & (passed <= n[:, np.newaxis])).all(axis=1), passed, "passes", "passes lie in 0..placements")
-    return passed.sum(axis=1) / (passed.shape[1] * n)
+    _each(np.logical_and(np.isfinite(n), n >= 1), n, "placements", "a page needs at least one placement")
+    within = np.logical_and(passed >= 0, passed <= n[:, np.newaxis])
+    _each(np.all(within, axis=1), passed, "passes", "passes lie in 0..placements")
+    share: FloatArray = passed.sum(axis=1) / (passed.shape[1] * n)
+    return share
 
 
 def qrel_linear(grade: ArrayLike) -> FloatArray:

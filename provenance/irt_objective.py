@@ -6,19 +6,22 @@ gamma = C softmax(min(u, 10)) and beta = v - mean(v), a query's through tau = so
 
 Every derivative hangs on the verdicts through five sums a query and criterion, because the logit is linear in the
 page's ability. These `Moments` are all that touches the pages; they are made query by query, so cutting the
-queries into blocks and giving these to any number of workers leaves every bit as it is. Nothing here uses BLAS.
+queries into blocks and giving these to any number of workers leaves every bit as it is. BLAS sees matrices of
+C rows only.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from provenance.gain import sigmoid
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -52,7 +55,7 @@ class Counts:
     @property
     def verdicts(self) -> int:
         """N * C."""
-        return self.placements * self.passes.shape[1]
+        return self.placements * int(self.passes.shape[1])
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,14 @@ class Parameters:
         """`(C,)`: discriminations, above 0 and summing to C."""
         capped = np.minimum(self.u, _HIGHEST_U)
         weight = np.exp(capped - capped.max())
-        return len(weight) * weight / weight.sum()
+        gamma: FloatArray = len(weight) * weight / weight.sum()
+        return gamma
 
     @property
     def beta(self) -> FloatArray:
         """`(C,)`: difficulties in logits, with mean zero."""
-        return self.v - self.v.mean()
+        beta: FloatArray = self.v - self.v.mean()
+        return beta
 
     @property
     def tau(self) -> FloatArray:
@@ -131,6 +136,19 @@ class Arrow:
     cross: FloatArray
 
 
+class Block(NamedTuple):
+    """What a block of J queries with P pages needs to make its moments; `starts` begins at 0."""
+
+    starts: IntArray
+    ability: FloatArray
+    n: FloatArray
+    passes: FloatArray
+    tau: FloatArray
+    alpha: FloatArray
+    gamma: FloatArray
+    beta: FloatArray
+
+
 def moments(counts: Counts, at: Parameters, executor: Executor | None = None) -> Moments:
     """The moments of every query; with an executor, blocks of queries are worked on side by side."""
     tau, gamma, beta = at.tau, at.gamma, at.beta
@@ -140,18 +158,13 @@ def moments(counts: Counts, at: Parameters, executor: Executor | None = None) ->
         starts = counts.starts[first : first + _BLOCK + 1]
         pages = slice(int(starts[0]), int(starts[-1]))
         data = (starts - starts[0], counts.ability[pages], counts.n[pages], counts.passes[pages])
-        blocks.append((*data, tau[queries], at.alpha[queries], gamma, beta))
+        blocks.append(Block(*data, tau[queries], at.alpha[queries], gamma, beta))
     done = map(block_moments, blocks) if executor is None else executor.map(block_moments, blocks)
     return Moments(*(np.concatenate(part) for part in zip(*done, strict=True)))
 
 
-def block_moments(block: tuple[IntArray, *tuple[FloatArray, ...]]) -> tuple[FloatArray, ...]:
-    """The fields of `Moments` for one block of queries: a pure function of arrays, so any worker can have it.
-
-    Args:
-        block: starts `(J + 1,)`, ability `(P,)`, n `(P,)`, passes `(P, C)`, tau `(J,)`, alpha `(J,)`, gamma `(C,)`,
-            beta `(C,)`.
-    """
+def block_moments(block: Block) -> tuple[FloatArray, ...]:
+    """The fields of `Moments` for one block of queries: a pure function of arrays, so any worker can have it."""
     starts, ability, n, passes, tau, alpha, gamma, beta = block
     sizes = np.diff(starts)
     theta = np.repeat(tau, sizes) * ability + np.repeat(alpha, sizes)
@@ -249,4 +262,5 @@ def _gamma_by_u_u(at: Parameters, by_gamma: FloatArray) -> FloatArray:
     apart = np.eye(len(gamma)) - share  # rows: gamma; columns: u
     pull = by_gamma * gamma
     bent = apart.T @ (pull[:, np.newaxis] * apart) - pull.sum() * (np.diag(share) - np.outer(share, share))
-    return bent * np.outer(free, free)
+    masked: FloatArray = bent * np.outer(free, free)
+    return masked

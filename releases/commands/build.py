@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from builder import demo
 from builder.benchmark import DEFAULT, load_benchmark
 from builder.build import Request, Source
 from builder.build import build as build_tree
@@ -75,6 +76,8 @@ def _inputs(judge: Judge, override: str | None) -> Source:
 
 
 def _folder(uri: str, written: str) -> Source:
+    if uri.startswith("demo://"):
+        return Source(written, None, demo.resolve(uri))
     if not Path(uri).is_dir():
         raise InputError("no such folder", where=Where(uri), remedy="check the benchmark file, or --inputs.")
     return Source(written, None, Path(uri))

@@ -1,0 +1,165 @@
+"""The ledger: one JSON line a release, hash-chained; the only source of the next number and the predecessor.
+
+`verify` trusts the ledger, not the remote (DESIGN section 6). A line is never changed: what a later release says about
+an earlier one (superseded, withdrawn) stands in the later line's own `releases`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from provenance.errors import DataError, InputError, SafetyError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from builder.benchmark import Benchmark
+
+FIRST = "0" * 64
+"""What the first line names as its predecessor."""
+
+_FIELDS = frozenset(
+    {"number", "tag", "revision", "parent", "tree", "manifest_sha256", "files", "release", "proved", "previous"}
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One published release.
+
+    Attributes:
+        number: N of the tag `v<N>-<judge>`.
+        tag: the tag.
+        revision: the tagged commit's full sha; None where it is not known (published by hand, not adopted yet).
+        parent: the commit's parent, None where it is not known or there is none.
+        tree: the git sha of the commit's root tree.
+        manifest_sha256: of provenance/manifest.json; None where the release has none.
+        files: path -> {oid: git blob sha (of the pointer for LFS), size: bytes and sha256 of the content, lfs: whether
+            it is an LFS object}.
+        release: the release's entry of releases.json, as it was published.
+        proved: whether `release validate` passed when it was published.
+        previous: sha256 of the line before, `FIRST` in the first.
+    """
+
+    number: int
+    tag: str
+    revision: str | None
+    parent: str | None
+    tree: str | None
+    manifest_sha256: str | None
+    release: Mapping[str, Any]
+    proved: bool
+    files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    previous: str = FIRST
+
+    def line(self) -> str:
+        """The entry as its line, without the newline: sorted keys, no spaces."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def ledger_path(benchmark: Benchmark, override: Path | None = None) -> Path:
+    """Where a benchmark's ledger lies: `--ledger`, or beside this module, or beside the benchmark file of one's own."""
+    if override is not None:
+        return override
+    if benchmark.embedded:
+        return Path(__file__).parent / f"{benchmark.name}.jsonl"
+    return Path(benchmark.path).parent / f"{benchmark.name}.ledger.jsonl"
+
+
+def read_ledger(path: Path) -> tuple[Entry, ...]:
+    """Every entry, oldest first; no file is an empty ledger.
+
+    Raises:
+        DataError: a line is not an entry, numbers are not contiguous from 1, a tag stands twice, or the hash chain is
+            broken (a line was changed, removed or put in).
+    """
+    if not path.is_file():
+        return ()
+    entries: list[Entry] = []
+    previous = FIRST
+    text = path.read_text(encoding="utf-8")
+    if text and not text.endswith("\n"):
+        raise _broken(path, len(text.splitlines()) - 1, "the last line has no newline: it was cut off")
+    for row, line in enumerate(text.splitlines()):
+        entry = _parse(path, row, line)
+        if entry.previous != previous:
+            raise _broken(path, row, "the line does not follow from the one before it (ledger-broken)")
+        if entry.number != row + 1:
+            raise _broken(path, row, f"release {entry.number} stands in line {row + 1}")
+        if entry.tag in {earlier.tag for earlier in entries}:
+            raise _broken(path, row, f"tag '{entry.tag}' stands twice")
+        entries.append(entry)
+        previous = hashlib.sha256(line.encode()).hexdigest()
+    return tuple(entries)
+
+
+def head_digest(entries: Sequence[Entry]) -> str:
+    """What the next entry names as `previous`."""
+    return hashlib.sha256(entries[-1].line().encode()).hexdigest() if entries else FIRST
+
+
+def append(path: Path, entry: Entry) -> None:
+    """Add an entry durably, all or nothing: the whole ledger is written beside itself and renamed.
+
+    Raises:
+        SafetyError: the entry does not follow the ledger's last line: someone else published in between.
+    """
+    entries = read_ledger(path)
+    if entry.previous != head_digest(entries) or entry.number != len(entries) + 1:
+        raise SafetyError(
+            f"the ledger has grown since this release was planned: it ends with release {len(entries)}",
+            where=Where(str(path)),
+            remedy="build the release again on top of it.",
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    before = path.read_text(encoding="utf-8") if path.is_file() else ""
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(before + entry.line() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def find(entries: Sequence[Entry], tag: str, path: Path) -> Entry:
+    """The entry of a tag.
+
+    Raises:
+        InputError: the ledger has no such tag.
+    """
+    for entry in entries:
+        if entry.tag == tag:
+            return entry
+    known = ", ".join(entry.tag for entry in entries) or "none yet"
+    raise InputError(
+        f"the ledger has no release '{tag}' (it has {known})", where=Where(str(path)), remedy="check the tag."
+    )
+
+
+def _parse(path: Path, row: int, line: str) -> Entry:
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _broken(path, row, f"no JSON: {error}") from error
+    if not isinstance(document, dict) or set(document) != _FIELDS:
+        raise _broken(path, row, f"an entry has exactly the keys {', '.join(sorted(_FIELDS))}")
+    entry = Entry(**document)
+    if entry.line() != line:
+        raise _broken(path, row, "the line is not in canonical form (sorted keys, no spaces, each key once)")
+    return entry
+
+
+def _broken(path: Path, row: int, what: str) -> DataError:
+    return DataError(
+        what,
+        where=Where(str(path), row),
+        remedy="restore the ledger from git: it is only ever appended to.",
+    )
