@@ -50,6 +50,7 @@ class Totals:
     pages: int
     native_questions: int
     questions: int
+    native_labels: int
     labels: int
     pairs: int
     injected: int
@@ -190,6 +191,7 @@ def _totals(benchmark: Benchmark, domains: Sequence[DomainFacts]) -> Totals:
         pages=total("pages"),
         native_questions=total("native_questions"),
         questions=total("questions"),
+        native_labels=total("native_labels"),
         labels=total("labels"),
         pairs=total("pairs"),
         injected=total("injected"),

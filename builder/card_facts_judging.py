@@ -102,6 +102,16 @@ class Calibration:
         """The 5th and 95th percentile of alpha."""
         return _range(self.alphas)
 
+    @property
+    def tau_median(self) -> float:
+        """The median of tau."""
+        return _median(self.taus)
+
+    @property
+    def alpha_median(self) -> float:
+        """The median of alpha."""
+        return _median(self.alphas)
+
 
 def stages(account: Mapping[str, Any]) -> tuple[StageFacts, ...]:
     """Sum an account of windows (`provenance/windows.<judge>.json`) over domains and phases."""
@@ -213,7 +223,15 @@ def _names(criteria: int) -> Sequence[str]:
 
 
 def _range(values: NDArray[np.float64] | None) -> tuple[float, float]:
+    low, high = np.percentile(_there(values), [5, 95])
+    return float(low), float(high)
+
+
+def _median(values: NDArray[np.float64] | None) -> float:
+    return float(np.median(_there(values)))
+
+
+def _there(values: NDArray[np.float64] | None) -> NDArray[np.float64]:
     if values is None:
         raise ValueError(values)
-    low, high = np.percentile(values, [5, 95])
-    return float(low), float(high)
+    return values

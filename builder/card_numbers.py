@@ -186,7 +186,7 @@ def longest_run(text: str, char: str) -> int:
     return max((len(run) for run in re.findall(f"{re.escape(char)}+", text)), default=0)
 
 
-_ACTIVE = "&<>\"'`*_[](){}|\\#~!$@:"
+_ACTIVE = "&<>`*_[]{}|\\#~$@"
 """What means something to Markdown, HTML, the Hub's formulas or its links."""
 
 
