@@ -9,6 +9,7 @@ import polars as pl
 
 from builder import card, documents, expected, gitattributes, manifest, releases_document, tasks
 from builder.calibrate import LINK, calibrate
+from builder.card_facts import read_facts
 from builder.dataset_folder import open_dataset
 from builder.digests import sha256_file
 from builder.inputs import JudgeInputs, open_inputs, without_fused
@@ -266,20 +267,11 @@ def _seal(work: _Work, judged: Judged, tag: str) -> dict[str, Any]:
         documents.write(releases, tree / RELEASES)
         (tree / GITATTRIBUTES).write_text(gitattributes.TEXT, encoding="utf-8", newline="\n")
         rows = config_rows(listed, tables)
-        by_stage = judged.window_counts()
         sums = {name: digest for name, digest in data.items() if name.endswith(".parquet")}
         task_file = tasks.render(benchmark, tag=tag, files=sums)
         (tree / TASK_FILE).write_text(task_file, encoding="utf-8", newline="\n")
-        facts = card.CardFacts(
-            benchmark,
-            judge,
-            tag,
-            configs=listed,
-            releases=releases["releases"],
-            rows=rows,
-            windows=by_stage,
-        )
-        (tree / README).write_text(card.render(facts), encoding="utf-8", newline="\n")
+        facts = read_facts(tree, benchmark, listed)
+        (tree / README).write_text(card.render(facts, card.figures_of(tree)).text, encoding="utf-8", newline="\n")
         for name in (GITATTRIBUTES, TASK_FILE, README, RELEASES):
             tables[name] = manifest.describe_file(tree / name, None, [])
         document = manifest.assemble(

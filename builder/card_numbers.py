@@ -91,8 +91,9 @@ class CardText:
             line, counted = line + self.text.count("\n", counted, match.start()), match.start()
             signed_ = match[0].startswith(("+", "-"))
             owners = set(owner[match.start() + signed_ : match.end()])
-            span = owners.pop() if len(owners) == 1 else None
-            yield Printed(line, match[0], span and span.kind, span.source if span else "")
+            whole = owners.pop() if len(owners) == 1 else None
+            kind, source = (None, "") if whole is None else (whole.kind, whole.source)
+            yield Printed(line, match[0], kind, source)
 
 
 @dataclass
