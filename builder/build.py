@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from builder import card, documents, expected, gitattributes, manifest, releases_document, tasks
+from builder import card, documents, expected, figures, gitattributes, manifest, releases_document, tasks
 from builder.calibrate import LINK, calibrate
 from builder.card_facts import read_facts
 from builder.dataset_folder import open_dataset
@@ -15,6 +15,7 @@ from builder.digests import sha256_file
 from builder.inputs import JudgeInputs, open_inputs, without_fused
 from builder.judged import Judged
 from builder.layout import (
+    ASSETS,
     FUSED,
     GITATTRIBUTES,
     MANIFEST,
@@ -100,12 +101,14 @@ def build(request: Request, out: Path, executor: Callable[[], Executor], steps: 
         tag, tree, rows a config, windows by outcome, the fit's objective and iterations, seconds a step.
 
     Raises:
-        InputError, DataError, FitError: bad input; nothing is left at `out`.
+        InputError, DataError, FitError: bad input, or no matplotlib to draw with; nothing is left at `out`.
         SafetyError: something else lies at `out/<tag>`.
     """
     benchmark = request.benchmark
     judge = benchmark.judge(request.judge)
     tag = request.numbering.tag(judge)
+    if request.figures:
+        figures.require()
     with new_tree(out / tag) as tree:
         work = _Work(request, tree, open_inputs(request.inputs.path, judge.name), steps)
         for domain in benchmark.domains.values():
@@ -271,8 +274,10 @@ def _seal(work: _Work, judged: Judged, tag: str) -> dict[str, Any]:
         task_file = tasks.render(benchmark, tag=tag, files=sums)
         (tree / TASK_FILE).write_text(task_file, encoding="utf-8", newline="\n")
         facts = read_facts(tree, benchmark, listed)
+        drawn = figures.draw(facts, tree / ASSETS) if request.figures else ()
         (tree / README).write_text(card.render(facts, card.figures_of(tree)).text, encoding="utf-8", newline="\n")
-        for name in (GITATTRIBUTES, TASK_FILE, README, RELEASES):
+        assets = [f"{ASSETS}/{name}.{kind}" for name in drawn for kind in ("png", "svg")]
+        for name in (GITATTRIBUTES, TASK_FILE, README, RELEASES, *assets):
             tables[name] = manifest.describe_file(tree / name, None, [])
         document = manifest.assemble(
             tables,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from builder import front_matter
-from builder.card_facts_results import METRICS
+from builder.card_facts_results import LEVEL, METRICS
 from builder.card_numbers import CardText, Declared, Kind, Numbers, check_marks, longest_run
-from builder.layout import PROVENANCE_KINDS, config_name
+from builder.layout import ASSETS, PROVENANCE_KINDS, config_name
 from builder.leaderboard import MEAN
 from builder.ndcg import K
 from builder.significance import ALPHA, RESAMPLES, TIE_GAP
@@ -57,7 +57,7 @@ _MEANING = {
     "judge_criteria": "the verdicts of the judge, a row a placement",
     "calibration": "ability, tau and alpha behind each theta",
 }
-_METHOD = {"k": K, "tie_gap": 100 * TIE_GAP, "alpha": ALPHA, "level": 95, "resamples": RESAMPLES}
+_METHOD = {"k": K, "tie_gap": 100 * TIE_GAP, "alpha": ALPHA, "level": LEVEL, "resamples": RESAMPLES}
 
 
 def render(facts: CardFacts, figures: frozenset[str]) -> CardText:
@@ -90,7 +90,7 @@ def render(facts: CardFacts, figures: frozenset[str]) -> CardText:
 
 def figures_of(tree: Path) -> frozenset[str]:
     """The names of the figures that a tree holds."""
-    return frozenset(path.stem for path in (tree / "assets").glob("*.png"))
+    return frozenset(path.stem for path in (tree / ASSETS).glob("*.png"))
 
 
 def verbatim_parts(benchmark: Benchmark) -> dict[str, str]:

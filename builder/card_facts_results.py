@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from builder.tree import ReleaseTree
 
 METRICS = {"rcp": "RCP-nDCG", "qrel": "qrel-nDCG"}
+LEVEL = 95
+"""Percent of a bootstrap interval (`significance.interval`)."""
+
 _NATIVE = "native"
 
 
