@@ -41,6 +41,7 @@ SECTIONS = (
     "pool",
     "results",
     "relation",
+    "declared",
     "notes",
     "licence",
     "citation",
@@ -74,7 +75,7 @@ def render(facts: CardFacts, figures: frozenset[str]) -> CardText:
     numbers = Numbers()
     parts = verbatim_parts(facts.benchmark)
     environment = _environment(numbers)
-    values = _values(facts, figures)
+    values = {**_values(facts, figures), "parts": frozenset(parts)}
     body = [front_matter.render(facts.benchmark, facts.configs)]
     for section in SECTIONS:
         text = environment.get_template(f"{section}.md.j2").render(values)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from builder.leaderboard import printed
@@ -80,8 +81,12 @@ class CardText:
     text: str
     spans: tuple[Span, ...]
 
-    def numbers(self) -> Iterator[Printed]:
+    @cached_property
+    def numbers(self) -> tuple[Printed, ...]:
         """Every number of the body in order. Digits of the front matter are names, which proof C1 looks after."""
+        return tuple(self._numbers())
+
+    def _numbers(self) -> Iterator[Printed]:
         owner: list[Span | None] = [None] * len(self.text)
         # What a filter printed is what it says, wherever it stands.
         for span in [*_names(self.text), *self.spans]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from builder.card_facts_results import LEVEL
-from builder.figures.style import BLUE, GRID, INK, MUTED, VERMILION, light_grid, new_figure
+from builder.figures.style import BLUE, INK, MUTED, VERMILION, light_grid, new_figure
 from builder.leaderboard import MEAN, printed
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def leaderboard(facts: CardFacts) -> Figure | None:
     places = {name: place for place, name in enumerate(orders[1])}
     for place, name in enumerate(orders[0]):
         moved = places[name] != place
-        middle.plot([0, 1], [place, places[name]], color=INK if moved else GRID, linewidth=1.3)
+        middle.plot([0, 1], [place, places[name]], color=INK if moved else MUTED, linewidth=1.3)
     middle.set_xlim(0, 1)
     middle.set_ylim(left.get_ylim())
     middle.axis("off")

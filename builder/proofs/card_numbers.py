@@ -20,6 +20,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pyarrow as pa
 
 from builder import card
@@ -34,6 +35,14 @@ from provenance.errors import ReleaseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+_ORIGINS = {
+    Kind.RECOMPUTED: "recomputed from {source}",
+    Kind.DECLARED: "in the benchmark file (source: {source})",
+    Kind.VERBATIM: "in the hand-written part {source}",
+    Kind.NAME: "in the name that stands there",
+    "unknown": "in the template",
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ def card_numbers(facts: Facts) -> Iterator[Finding]:
     except UnicodeDecodeError:
         yield fault("utf-8", "the card is not UTF-8", file=README)
         return
-    numbers = list(expected.numbers())
+    numbers = expected.numbers
     yield Coverage(rows=len(numbers), files=1)
     for kind in Kind:
         yield Measure(f"{kind} numbers", float(sum(number.kind == kind for number in numbers)))
@@ -89,9 +98,11 @@ def rendered(facts: Facts) -> CardText:
     benchmark, configs = facts.benchmark, configs_of(facts.manifest)
     # Documents first: these keep their schemas, or nothing can be said.
     _ = facts.releases, facts.item_params()
+    for _judge, name in facts.judge_files("windows"):
+        facts.document(name, "windows")
     try:
         return card.render(read_facts(facts.path, benchmark, configs), card.figures_of(facts.path))
-    except (ReleaseError, pa.ArrowException, OSError) as error:
+    except (ReleaseError, pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
         raise UnprovableError(f"the card cannot be rendered again: {error}") from error
 
 
@@ -103,7 +114,7 @@ def mismatches(expected: CardText, actual: str) -> Iterator[Mismatch]:
         actual: the card that lies there.
     """
     kinds: dict[int, list[Printed]] = {}
-    for number in expected.numbers():
+    for number in expected.numbers:
         kinds.setdefault(number.line, []).append(number)
         if number.kind is None:
             yield Mismatch("unknown", number.line, number.text, f"the template prints {number.text} of no known kind")
@@ -148,6 +159,6 @@ def _line(actual: tuple[int, str], expected: str, numbers: Sequence[Printed]) ->
         return
     for was, number in zip(printed, numbers, strict=True):
         if was != number.text:
-            source = f" ({number.source})" if number.source else ""
-            message = f"the card prints {was}, {number.kind}{source} is {number.text}"
-            yield Mismatch(number.kind or "unknown", line, was, message)
+            kind = number.kind or "unknown"
+            message = f"the card prints {was}; {_ORIGINS[kind].format(source=number.source)} it is {number.text}"
+            yield Mismatch(kind, line, was, message)

@@ -46,7 +46,7 @@ def card(
     elif json:
         numbers = [
             {"line": number.line, "text": number.text, "kind": number.kind, "source": number.source}
-            for number in rendered.numbers()
+            for number in rendered.numbers
         ]
         print_json({"card": rendered.text, "numbers": numbers})
     else:
