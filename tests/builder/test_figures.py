@@ -84,9 +84,9 @@ def test_near_difficulties_and_odd_names_can_be_drawn(facts: CardFacts, tmp_path
         replace(board, rows=("$x^{", *board.rows[1:]), values=_one_hole(board.values)) for board in results.tables
     )
     readings = tuple(
-        replace(reading, intervals={name: value for name, value in reading.intervals.items() if name in boards[0].rows[1:]})
+        replace(reading, intervals={name: reading.intervals[name] for name in boards[0].rows[1:]})
         for reading in results.readings
-    )  # fmt: skip
+    )
     odd = replace(
         facts,
         results=replace(results, tables=boards, readings=readings),
