@@ -209,7 +209,7 @@ def _judged(work: _Work, executor: Executor) -> Judged:
         },
         item_params=params,
         windows=work.inputs.windows(),
-        made="elsewhere",
+        made=work.inputs.made(),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from builder.judged import STAGES
 from builder.layout import CRITERIA
 from provenance.gain import probabilities
 from provenance.windows import FITTED, OUTCOMES
@@ -115,10 +116,10 @@ class Calibration:
 
 def stages(account: Mapping[str, Any]) -> tuple[StageFacts, ...]:
     """Sum an account of windows (`provenance/windows.<judge>.json`) over domains and phases."""
-    totals: dict[str, dict[str, int]] = {}
+    totals = {stage: dict.fromkeys(OUTCOMES, 0) for stage in STAGES}
     for domain in account["domains"].values():
         for stage, phases in domain.items():
-            total = totals.setdefault(stage, dict.fromkeys(OUTCOMES, 0))
+            total = totals[stage]
             for outcomes in phases.values():
                 for outcome, number in outcomes.items():
                     total[outcome] = total.get(outcome, 0) + number
@@ -130,7 +131,7 @@ def stages(account: Mapping[str, Any]) -> tuple[StageFacts, ...]:
             left_out=sum(total.values()) - total[FITTED],
             reasons={outcome: number for outcome, number in total.items() if number and outcome != FITTED},
         )
-        for stage, total in sorted(totals.items(), reverse=True)
+        for stage, total in totals.items()
     )
 
 

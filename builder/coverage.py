@@ -75,10 +75,10 @@ class Coverage:
             lines.append(f"{pairs - ranked} of {pairs} pool pairs of these subsets are not ranked.")
         if self.foreign_queries:
             lines.append(
-                f"{len(self.foreign_queries)} queries are not the benchmark's ({_some(self.foreign_queries)})."
+                f"queries that the benchmark lacks: {len(self.foreign_queries)} ({_some(self.foreign_queries)})."
             )
         if self.foreign_pairs:
-            lines.append(f"{self.foreign_pairs} rows lie outside the pools and are left out.")
+            lines.append(f"rows outside the pools, left out: {self.foreign_pairs}.")
         return lines
 
 
@@ -131,7 +131,9 @@ def match_run(run: pl.DataFrame, qrels: Mapping[Subset, pl.DataFrame], *, where:
 def _locate(run: pl.DataFrame, queries: pl.DataFrame, where: str) -> pl.DataFrame:
     """The run's rows of known queries with the subset each belongs to, in columns `domain` and `of`."""
     if SUBSET not in run.columns:
-        domains = queries.group_by("query-id").agg(pl.col("domain").unique().sort()).filter(pl.col("domain").list.len() > 1)
+        domains = (
+            queries.group_by("query-id").agg(pl.col("domain").unique().sort()).filter(pl.col("domain").list.len() > 1)
+        )
         repeated = domains.join(run.select("query-id").unique(), on="query-id", how="semi").sort("query-id")
         if len(repeated):
             query, among = repeated.row(0)

@@ -9,7 +9,8 @@ import polars as pl
 import pyarrow as pa
 
 from builder import documents
-from builder.layout import FUSED, README, SCHEMAS, config_name
+from builder.layout import FUSED, README, RELEASES, SCHEMAS, config_name
+from builder.releases_document import FORMAT
 from builder.tables import read_frame
 from builder.tree import open_tree
 from provenance.errors import DataError, InputError, Where
@@ -78,6 +79,9 @@ class JudgeInputs(Protocol):
     def windows(self) -> dict[str, Any] | None:
         """The account of windows that came with gains made elsewhere, if any."""
 
+    def made(self) -> str:
+        """How gains that are not fitted now were made: `here` (by this tool, before) or `elsewhere`."""
+
     def answers(self, stage: str, domain: str) -> Path:
         """The file of raw answers of a stage (`tournament` or `rubric`)."""
 
@@ -127,6 +131,10 @@ class PipelineInputs:
     def windows(self) -> dict[str, Any] | None:
         """See `JudgeInputs`."""
         return None
+
+    def made(self) -> str:
+        """See `JudgeInputs`."""
+        return "elsewhere"
 
     def answers(self, stage: str, domain: str) -> Path:
         """See `JudgeInputs`."""
@@ -183,6 +191,12 @@ class TreeInputs:
     def windows(self) -> dict[str, Any] | None:
         """See `JudgeInputs`."""
         return self._tree.windows(self._judge)
+
+    def made(self) -> str:
+        """See `JudgeInputs`; a release made by this tool says so of itself."""
+        if not (self.path / RELEASES).is_file() or self._tree.releases.get("format") != FORMAT:
+            return "elsewhere"
+        return str(self._tree.releases["releases"][-1]["calibration"]["made"])
 
     def answers(self, stage: str, domain: str) -> Path:
         """A release tree holds no raw answers: asking is a bug of the caller."""

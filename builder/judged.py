@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+STAGES = ("tournament", "rubric")
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -21,7 +23,7 @@ class Judged:
         calibration: a domain's query-id, corpus-id, ability, tau, alpha; empty where the inputs lack them.
         item_params: gamma, beta, link, priors, what was fitted.
         windows: the account of windows by domain, stage, phase and outcome; None where it is not known.
-        made: `here` (fitted by this build) or `elsewhere` (checked, not refitted).
+        made: `here` (fitted by this tool from raw answers) or `elsewhere` (not by it: checked, not refitted).
     """
 
     gains: Mapping[str, pl.DataFrame]

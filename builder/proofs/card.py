@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from builder.dataset_folder import front_matter
 from builder.layout import MANIFEST, README, SUBSET_KINDS, config_name
-from builder.proofs.facts import Facts, UnprovableError
+from builder.proofs.facts import UnprovableError
 from builder.proofs.outcome import Coverage, Finding, Gap, Warn, fault
 from builder.proofs.registry import proof
 from provenance.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from builder.proofs.facts import Facts
 
 MOST_SPLITS = 30
 LONGEST_FRONT_MATTER = 200_000
@@ -24,25 +26,23 @@ _ALWAYS = ("pool", "first_stage", "runs")
 def card(facts: Facts) -> Iterator[Finding]:
     """Proves that the card's configs are ones that `datasets` can read, and that each names files that are there.
 
-    Every Parquet file has a config; configs, splits and files are the manifest's, and those the benchmark file asks for.
+    Every Parquet file has a config; configs, splits and files are the manifest's, and the benchmark file's.
 
     It does not prove that a config loads: that is `verify --level load`.
     """
     front = facts.front
     for rule, value, message in front.faults:
         yield fault(rule, message, file=README, column="configs", value=value)
-    yield Coverage(
-        files=len({file for splits in front.configs.values() for files in splits.values() for file in files})
-    )
-    yield from _without_config(facts)
+    named = {file for splits in front.configs.values() for files in splits.values() for file in files}
+    yield Coverage(files=len(named))
+    yield from _without_config(facts, named)
     yield from _not_strings(facts)
     yield from _against_manifest(facts)
     yield from _against_benchmark(facts)
     yield from _limits(facts)
 
 
-def _without_config(facts: Facts) -> Iterator[Finding]:
-    named = {file for splits in facts.front.configs.values() for files in splits.values() for file in files}
+def _without_config(facts: Facts, named: set[str]) -> Iterator[Finding]:
     for file in facts.files:
         if file.endswith(".parquet") and file not in named:
             yield fault("no-config", "no config of the card names this file", file=file)
@@ -75,11 +75,11 @@ def _against_manifest(facts: Facts) -> Iterator[Finding]:
         for config in listed
     }
     found = facts.front.configs
-    for name in declared:
+    for name, splits in declared.items():
         if name not in found:
             yield fault("manifest-config", "the manifest has this config, the card has not", config=name, file=README)
-        elif found[name] != declared[name]:
-            message = f"the card's files of this config are not the manifest's ({_files(declared[name])})"
+        elif found[name] != splits:
+            message = f"the card's files of this config are not the manifest's ({_files(splits)})"
             yield fault("manifest-config", message, config=name, file=README, value=_files(found[name]))
     for name in found:
         if name not in declared:

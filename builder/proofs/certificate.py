@@ -204,7 +204,7 @@ def raw_items(items: Items) -> tuple[FloatArray, FloatArray]:
 
 
 def _by_query(query: NDArray[np.int64], values: FloatArray, queries: int) -> FloatArray:
-    return np.bincount(query, weights=values, minlength=queries)
+    return np.bincount(query, weights=values, minlength=queries).astype(np.float64, copy=False)
 
 
 def largest(values: Sequence[float] | FloatArray) -> float:

@@ -225,23 +225,23 @@ def judge_queries(
         frame = queries.with_columns(pl.Series("slope", values), pl.Series("bound", bounds))
         bad = frame.filter(~(pl.col("slope").abs() <= pl.col("bound")))
         message = f"the slope of the objective in the query's {rule.removeprefix('stationary-')} is not 0 (within {{}})"
-        yield from _at_tables(bad, tables, rule, column, "slope", message)
+        yield from _at_tables(bad, tables, rule=rule, column=column, message=message)
     if residuals.discriminant is not None:
         frame = queries.with_columns(
             pl.Series("slope", residuals.discriminant), pl.Series("bound", limit + residuals.tau_bound)
         )
         bad = frame.filter(~(pl.col("slope") >= -pl.col("bound")))
         message = "no positive tau makes the objective stationary (discriminant below {})"
-        yield from _at_tables(bad, tables, "no-root", "theta", "slope", message)
+        yield from _at_tables(bad, tables, rule="no-root", column="theta", message=message)
 
 
 def _at_tables(
-    bad: pl.DataFrame, tables: tuple[Table, ...], rule: str, column: str, value: str, message: str
+    bad: pl.DataFrame, tables: tuple[Table, ...], *, rule: str, column: str, message: str
 ) -> Iterator[pl.DataFrame]:
     for number, table in enumerate(tables):
         own = bad.filter(pl.col("table") == number)
         text = pl.format(message, pl.col("bound"))
-        yield failures(own, table, rule=rule, column=column, value=value, message=text)
+        yield failures(own, table, rule=rule, column=column, value="slope", message=text)
 
 
 def _judge_shared(

@@ -8,13 +8,14 @@ import polars as pl
 
 from builder.json_schemas import schema
 from builder.layout import PROVENANCE_KINDS, SUBSET_KINDS
-from builder.proofs.facts import Facts, Table
 from builder.proofs.outcome import Coverage, Finding
 from builder.proofs.places import failures
 from builder.proofs.registry import each_domain, or_gap, proof
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from builder.proofs.facts import Facts, Table
 
 
 @proof("J1", "every id joins: tables to queries and pages, and queries to the tables that must have them")

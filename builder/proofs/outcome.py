@@ -94,7 +94,7 @@ class Outcome:
         return "passed"
 
 
-def fault(  # noqa: PLR0913 - one argument a column of the report
+def fault(
     rule: str,
     message: str,
     *,

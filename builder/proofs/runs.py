@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from builder.proofs.facts import Facts, Table
 from builder.proofs.outcome import Coverage, Finding, Gap, Measure
 from builder.proofs.places import failures
 from builder.proofs.registry import each_domain, proof
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from builder.proofs.facts import Facts, Table
 
 _PAIR = ["query-id", "corpus-id"]
 _LIST = ["model", "query-id"]

@@ -14,7 +14,7 @@ from builder.json_schemas import faults, schema
 from builder.layout import MANIFEST, SCHEMAS
 from builder.manifest import describe_file
 from builder.proofs.facts import Facts, RowFinding, Table, UnprovableError
-from builder.proofs.outcome import FAILURES, Coverage, Finding, Gap, fault
+from builder.proofs.outcome import FAILURES, Coverage, Finding, Gap, Warn, fault
 from builder.proofs.registry import proof
 from builder.upstream import read_pages
 from provenance.errors import ReleaseError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+LARGEST_ROW_GROUP = 286 * 2**20
 _POINTER = b"version https://git-lfs"
 
 
@@ -197,7 +198,8 @@ def placed(failures: pl.DataFrame, found: RowFinding) -> pl.DataFrame:
 
 def _check_columns(facts: Facts, table: Table, name: str) -> Iterator[Finding]:
     try:
-        found = pq.read_schema(facts.inside(name))
+        metadata = pq.read_metadata(facts.inside(name))
+        found = metadata.schema.to_arrow_schema()
     except (UnprovableError, pa.ArrowException, OSError):
         return  # `_check_rows` says so
     wanted = SCHEMAS[table.kind]
@@ -213,6 +215,9 @@ def _check_columns(facts: Facts, table: Table, name: str) -> Iterator[Finding]:
         yield _column(table, name, extra, str(found.field(extra).type), "the column is not in the schema")
     if set(found.names) == set(wanted.names) and found.names != wanted.names:
         yield _column(table, name, None, ", ".join(found.names), f"the columns' order is not {', '.join(wanted.names)}")
+    largest = max((metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)), default=0)
+    if largest > LARGEST_ROW_GROUP:
+        yield Warn("row-group", f"{name} has a row group of {largest:,} bytes, which the Hub's viewer does not read")
     carries = b"huggingface" in (found.metadata or {})
     if carries != (table.kind == "corpus"):
         message = (

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from builder.layout import windows_path
-from builder.proofs.facts import Facts
 from builder.proofs.outcome import Coverage, Finding, Measure, Warn, fault
 from builder.proofs.places import failures
 from builder.proofs.registry import or_gap, proof
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from builder.proofs.facts import Facts
 
 _FITTED = "fitted"
 

@@ -86,8 +86,7 @@ def _folder(uri: str, written: str) -> Source:
 def _summarise(report: dict[str, Any], benchmark: Benchmark) -> None:
     tree = report["tree"]
     say(f"\nbuilt {report['tag']} of {benchmark.title}")
-    say(
-        f"  {len(report['rows'])} configs, {sum(report['rows'].values()):,} rows, {sum(report['seconds'].values()):.1f} s"
-    )
+    rows, seconds = sum(report["rows"].values()), sum(report["seconds"].values())
+    say(f"  {len(report['rows'])} configs, {rows:,} rows, {seconds:.1f} s")
     say(f"  in {tree}")
     say(f"next: release validate {tree}")

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -19,6 +18,7 @@ from support.command import Done, release, release_here, same_trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 TAG = "v1-toy"
 

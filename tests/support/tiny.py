@@ -91,6 +91,12 @@ def write_rows(path: Path, rows: list[dict[str, Any]], schema: pa.Schema | None 
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
 
 
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """A Parquet file as a list of rows."""
+    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return rows
+
+
 def edit_rows(path: Path, edit: Any) -> None:
     """Read a Parquet file as rows, pass them through `edit` (which returns the new rows), write them back."""
     table = pq.read_table(path)
