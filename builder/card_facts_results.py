@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from builder import sentences
 from builder.leaderboard import MEAN
-from builder.results import replay
+from builder.results import Results, replay
+from provenance.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,21 +101,18 @@ def result_facts(tree: ReleaseTree, benchmark: Benchmark) -> ResultFacts | None:
     """
     if not benchmark.rerankers or not tree.has("runs"):
         return None
-    found = replay(tree, benchmark, {})
+    found = _replayed(tree, benchmark)
     if not found.tables[0].rows:
         return None
-    tables = tuple(sorted(found.tables, key=lambda board: list(METRICS).index(board.metric)))
+    order = sorted(range(len(found.tables)), key=lambda index: list(METRICS).index(found.tables[index].metric))
+    tables = tuple(found.tables[index] for index in order)
     printed = {(board.metric, board.view, board.ties): sentences.print_table(board) for board in tables}
-    native = [board for board in tables if (board.view, board.ties) == (_NATIVE, "b")]
-    readings: list[Reading] = []
-    tau = None
-    if any(not math.isnan(value) for value in native[0].values[:, -1]):
-        told = replay(tree, benchmark, {}, ties=("b",), views=("native",), with_statistics=True)
-        readings = [
-            _reading(printed[board.metric, board.view, board.ties], statistics)
-            for board, statistics in zip(told.tables, told.statistics, strict=True)
-        ]
-        tau = told.agreements[0].kendall_tau
+    readings = [
+        _reading(printed[board.metric, board.view, board.ties], statistics)
+        for board, statistics in zip(found.tables, found.statistics, strict=bool(found.statistics))
+        if (board.view, board.ties) == (_NATIVE, "b")
+    ]
+    tau = next((item.kendall_tau for item in found.agreements if (item.view, item.ties) == (_NATIVE, "b")), None)
     present = set(tables[0].rows)
     return ResultFacts(
         tables=tables,
@@ -137,6 +135,15 @@ def result_facts(tree: ReleaseTree, benchmark: Benchmark) -> ResultFacts | None:
         readings=tuple(readings),
         kendall_tau=tau,
     )
+
+
+def _replayed(tree: ReleaseTree, benchmark: Benchmark) -> Results:
+    """The tables with their statistics, or without where no system has a Mean to make any of."""
+    try:
+        return replay(tree, benchmark, {}, with_statistics=True)
+    except DataError:
+        # What is wrong with the data is wrong without statistics too, and is raised again.
+        return replay(tree, benchmark, {})
 
 
 def _reading(table: PrintedTable, statistics: Statistics) -> Reading:
