@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from builder import card, documents, expected, gitattributes, manifest, releases_document, tasks
+from builder import card, documents, expected, figures, gitattributes, manifest, releases_document, tasks
 from builder.calibrate import LINK, calibrate
+from builder.card_facts import read_facts
 from builder.dataset_folder import open_dataset
 from builder.digests import sha256_file
 from builder.inputs import JudgeInputs, open_inputs, without_fused
 from builder.judged import Judged
 from builder.layout import (
+    ASSETS,
     FUSED,
     GITATTRIBUTES,
     MANIFEST,
@@ -87,12 +89,14 @@ def build(request: Request, out: Path, executor: Callable[[], Executor], steps: 
         tag, tree, rows a config, windows by outcome, the fit's objective and iterations, seconds a step.
 
     Raises:
-        InputError, DataError, FitError: bad input; nothing is left at `out`.
+        InputError, DataError, FitError: bad input, or no matplotlib to draw with; nothing is left at `out`.
         SafetyError: something else lies at `out/<tag>`.
     """
     benchmark = request.benchmark
     judge = benchmark.judge(request.judge)
     tag = request.numbering.tag(judge)
+    if request.figures:
+        figures.require()
     with new_tree(out / tag) as tree:
         work = _Work(request, tree, open_inputs(request.inputs.path, judge.name), steps)
         for domain in benchmark.domains.values():
@@ -250,21 +254,14 @@ def _seal(work: _Work, judged: Judged, tag: str) -> dict[str, Any]:
         documents.write(releases, tree / RELEASES)
         (tree / GITATTRIBUTES).write_text(gitattributes.TEXT, encoding="utf-8", newline="\n")
         rows = config_rows(listed, tables)
-        by_stage = judged.window_counts()
         sums = {name: digest for name, digest in data.items() if name.endswith(".parquet")}
         task_file = tasks.render(benchmark, tag=tag, files=sums)
         (tree / TASK_FILE).write_text(task_file, encoding="utf-8", newline="\n")
-        facts = card.CardFacts(
-            benchmark,
-            judge,
-            tag,
-            configs=listed,
-            releases=releases["releases"],
-            rows=rows,
-            windows=by_stage,
-        )
-        (tree / README).write_text(card.render(facts), encoding="utf-8", newline="\n")
-        for name in (GITATTRIBUTES, TASK_FILE, README, RELEASES):
+        facts = read_facts(tree, benchmark, listed)
+        drawn = figures.draw(facts, tree / ASSETS) if request.figures else ()
+        (tree / README).write_text(card.render(facts, card.figures_of(tree)).text, encoding="utf-8", newline="\n")
+        assets = [f"{ASSETS}/{name}.{kind}" for name in drawn for kind in ("png", "svg")]
+        for name in (GITATTRIBUTES, TASK_FILE, README, RELEASES, *assets):
             tables[name] = manifest.describe_file(tree / name, None, [])
         document = manifest.assemble(
             tables,
