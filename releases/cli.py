@@ -10,6 +10,7 @@ import typer
 
 from provenance.errors import ReleaseError
 from releases.commands.build import build
+from releases.commands.publish import publish
 from releases.commands.results import results
 from releases.terminal import say
 
@@ -34,6 +35,7 @@ def _callback() -> None:
 
 
 app.command()(build)
+app.command()(publish)
 app.command()(results)
 
 
