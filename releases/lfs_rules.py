@@ -39,7 +39,7 @@ class LfsRules:
         self._rules = tuple(_parse(text))
 
     def lfs(self, path: str) -> bool:
-        """Whether the file at `path`, relative to the root, is stored with git-lfs: the last rule that speaks decides."""
+        """Whether the file at `path`, relative to the root, is an LFS object: the last rule that speaks decides."""
         name = path.rsplit("/", 1)[-1]
         for rule in reversed(self._rules):
             if rule.path.fullmatch(path if rule.whole_path else name) is not None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from builder.layout import GITATTRIBUTES, README
 from provenance.errors import RemoteError, SafetyError, Where
-from releases.ledger.chain import Entry, append, head_digest
-from releases.plan import make_plan, tree_of
+from releases.ledger.chain import Entry, append, check_writable, head_digest
+from releases.plan import Plan, make_plan, tree_of
 from releases.remote import OvertakenError
 from releases.retry import TRIES, Retry, TransientError
 
@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releases.git_objects import File
-    from releases.plan import Plan
     from releases.progress import Progress
     from releases.ready import Ready
     from releases.remote import Refs, Release, Remote
 
+STEPS = ("commit", "tag", "ledger")
+DONE = "done"
+WAS_DONE = "was done"
+"""Of a step: by this run, or by an earlier one."""
 _SHOWN = 10
 _NEW_REPOSITORY = frozenset({GITATTRIBUTES, README})
 """What a Hub may have put into a repository that nobody has used yet."""
@@ -64,9 +67,27 @@ class Published:
     plan: Plan
     bytes_sent: int
     steps: dict[str, str] = field(default_factory=dict)
-    """Step -> `done`, or `was done` before this run."""
+    """A name in `STEPS` -> `DONE` or `WAS_DONE`."""
     overtaken_by: str | None = None
     """A commit that stands on top of the release by now, which is another's."""
+
+
+def bring(
+    remote: Remote, ready: Ready, ledger: Ledger, *, allowed_deletes: int, progress: Progress, retry: Retry
+) -> Published:
+    """Publish a release, from wherever an earlier run left off; if it is published already, only check that it is.
+
+    Raises:
+        SafetyError, RemoteError, InputError: as `survey`, `publish` and `confirm`.
+    """
+    last = ledger.last
+    if last is not None and last.tag == ready.release.tag:
+        confirm(remote, last, ready.files)
+        plan = Plan(last.parent, ready.files, (), tuple(sorted(ready.files)), ())
+        return Published(str(last.revision), plan, 0, dict.fromkeys(STEPS, WAS_DONE))
+    situation = survey(remote, ready, ledger, allowed_deletes=allowed_deletes)
+    check_writable(ledger.path)
+    return publish(remote, ready, ledger, situation, progress=progress, retry=retry)
 
 
 def survey(remote: Remote, ready: Ready, ledger: Ledger, *, allowed_deletes: int) -> Situation:
@@ -127,17 +148,17 @@ def publish(
         done.bytes_sent = plan.bytes_to_send
         progress.say("commit")
         done.revision = _commit(remote, release, plan, retry)
-    done.steps["commit"] = "done" if situation.commit is None else "was done"
+    done.steps["commit"] = DONE if situation.commit is None else WAS_DONE
     progress.say(f"compare {len(plan.files)} files of {done.revision}")
     _compare(remote, done.revision, plan, retry)
     progress.say(f"tag {release.tag}")
     refs = _tag(remote, release.tag, done.revision, retry)
-    done.steps["tag"] = "was done" if situation.tagged else "done"
+    done.steps["tag"] = WAS_DONE if situation.tagged else DONE
     if refs.head != done.revision:
         done.overtaken_by = refs.head
     progress.say("ledger")
     append(ledger.path, entry_of(ready, plan, done.revision, ledger.entries))
-    done.steps["ledger"] = "done"
+    done.steps["ledger"] = DONE
     return done
 
 

@@ -9,12 +9,11 @@ import typer
 
 from builder.benchmark import DEFAULT, load_benchmark
 from provenance.errors import SafetyError
-from releases.ledger.chain import check_writable, ledger_path, read_ledger
+from releases.ledger.chain import ledger_path, read_ledger
 from releases.plan import MOST_DELETES, Plan
 from releases.progress import Progress
 from releases.proved import prove
-from releases.publish import Ledger, Published, Situation, confirm, report, survey
-from releases.publish import publish as publish_release
+from releases.publish import WAS_DONE, Ledger, Situation, bring, report, survey
 from releases.ready import Ready, read_ready
 from releases.remote import Remote
 from releases.retry import Retry
@@ -42,28 +41,22 @@ def publish(
     ready = read_ready(folder, tag, chosen, entries, proved=prove(folder, chosen, say))
     retry = Retry()
     with open_target(to or f"hf:{chosen.repo}", chosen.repo, out, retry) as remote:
-        if entries and entries[-1].tag == tag:
-            confirm(remote, entries[-1], ready.files)
-            _already(ready, entries[-1].revision, remote, json=json)
-            return
         book = Ledger(path, entries)
-        situation = survey(remote, ready, book, allowed_deletes=allow_deletes)
         if dry_run:
-            _dry_run(ready, situation, remote, json=json)
+            _dry_run(ready, survey(remote, ready, book, allowed_deletes=allow_deletes), remote, json=json)
             return
-        check_writable(path)
-        done = publish_release(remote, ready, book, situation, progress=Progress(), retry=retry)
+        done = bring(remote, ready, book, allowed_deletes=allow_deletes, progress=Progress(), retry=retry)
         document = report(ready, done, remote, book)
     if json:
         print_json(document)
     else:
-        _summarise(document, done)
-
-
-def _already(ready: Ready, revision: str | None, remote: Remote, *, json: bool) -> None:
-    say(f"{ready.release.tag} is published already: commit {revision} on {remote.name}; nothing was to be done")
-    if json:
-        print_json({"tag": ready.release.tag, "revision": revision, "target": remote.name, "steps": {}})
+        _summarise(document)
+    if done.overtaken_by is not None:
+        raise SafetyError(
+            f"the release is published, tagged and in the ledger, but someone has put commit {done.overtaken_by} on "
+            "top of it by now",
+            remedy="look at that commit: `release verify` and the next publish will refuse it.",
+        )
 
 
 def _dry_run(ready: Ready, situation: Situation, remote: Remote, *, json: bool) -> None:
@@ -104,18 +97,19 @@ def _size(plan: Plan, name: str) -> str:
     return "" if file is None else f"  {file.size:,} bytes{', LFS' if file.lfs else ''}"
 
 
-def _summarise(document: dict[str, Any], done: Published) -> None:
+def _summarise(document: dict[str, Any]) -> None:
     files = document["files"]
-    share = document["bytes_sent"] / document["bytes_of_tree"]
+    if set(document["steps"].values()) == {WAS_DONE}:
+        say(f"{document['tag']} was published before, to {document['target']}: nothing was to be done")
+        say(f"  commit {document['revision']} on top of {document['parent'] or 'nothing'}")
+        return
     say(f"\npublished {document['tag']} ({document['kind']}) to {document['target']}")
     say(f"  commit {document['revision']} on top of {document['parent'] or 'nothing'}")
-    say(f"  {files['added']} files sent, {files['unchanged']} unchanged, {files['deleted']} deleted")
+    before = [step for step, state in document["steps"].items() if state == WAS_DONE]
+    if before:
+        say(f"  an earlier run had done: {', '.join(before)}")
+    say(f"  {files['added']} files added or changed, {files['unchanged']} unchanged, {files['deleted']} deleted")
+    share = document["bytes_sent"] / document["bytes_of_tree"]
     say(f"  {document['bytes_sent']:,} bytes sent of {document['bytes_of_tree']:,} in the tree ({share:.1%})")
     say(f"  ledger {document['ledger']}: keep it in git")
-    if done.overtaken_by is not None:
-        raise SafetyError(
-            f"the release is published, tagged and in the ledger, but someone has put commit {done.overtaken_by} on "
-            "top of it by now",
-            remedy="look at that commit: `release verify` and the next publish will refuse it.",
-        )
     say(f"next: release verify --pin {document['tag']}")

@@ -168,7 +168,8 @@ def _locked(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # One name for all: its writer holds the lock, so what lies there was left by a run that was killed.
+    partial = path.with_name(f".{path.name}.partial")
     try:
         yield partial
     finally:

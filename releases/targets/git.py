@@ -231,7 +231,10 @@ class GitRemote:
 
     def push(self, release: Release, plan: Plan) -> str:
         """See `Remote`; the tag goes with the branch, both or neither."""
-        sha = self._repo.commit(BRANCH).hexsha
+        head = self._repo.head
+        if not head.is_valid() or head.commit.tree.hexsha != plan.tree:
+            self._make_commit(release, plan)
+        sha = head.commit.hexsha
         self._repo.create_tag(release.tag, ref=sha, force=True)
         refspecs = (f"{BRANCH}:refs/heads/{BRANCH}", f"refs/tags/{release.tag}")
         self._git("push branch and tag", "push", "--atomic", "--porcelain", "origin", *refspecs)
