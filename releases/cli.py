@@ -11,6 +11,7 @@ import typer
 from provenance.errors import ReleaseError
 from releases.commands import hub
 from releases.commands.build import build
+from releases.commands.diff import diff
 from releases.commands.results import results
 from releases.commands.validate import validate
 from releases.terminal import say
@@ -36,6 +37,7 @@ def _callback() -> None:
 
 
 app.command()(build)
+app.command()(diff)
 app.command()(results)
 app.add_typer(hub.app, name="hub")
 app.command()(validate)

@@ -62,8 +62,9 @@ def _systems(old: Leaderboard, new: Leaderboard) -> list[dict[str, Any]]:
     """Systems of both tables in the new order, with cells (None where undefined) and ranks by Mean among them."""
     names = [name for name in new.rows if name in old.rows]
     cells = {
-        side: {name: dict(zip(board.columns, board.values[board.rows.index(name)].tolist(), strict=True))
-               for name in names}
+        side: {
+            name: dict(zip(board.columns, board.values[board.rows.index(name)].tolist(), strict=True)) for name in names
+        }
         for side, board in (("old", old), ("new", new))
     }
     found = []
@@ -125,8 +126,9 @@ def _gap(pair: Pair, first: str) -> tuple[float, float, float]:
 
 def _domains(board: Leaderboard, pair: Pair, first: str, second: str) -> dict[str, dict[str, Any]]:
     """By domain, the gap of the cells (None where one is undefined) and the paired t-test's p."""
-    cells = [dict(zip(board.columns, board.values[board.rows.index(name)].tolist(), strict=True)) for name in
-             (first, second)]
+    cells = [
+        dict(zip(board.columns, board.values[board.rows.index(name)].tolist(), strict=True)) for name in (first, second)
+    ]
     gaps = {domain: cells[0][domain] - cells[1][domain] for domain in pair.p_values}
     return {
         domain: {"gap": None if math.isnan(gaps[domain]) else gaps[domain], "p": p}

@@ -165,8 +165,10 @@ def _gains(work: _Work, domain: str) -> None:
             work.common,
             domain,
             (work.old, work.new),
-            ({name: _before(item) for name, item in languages.items()},
-             {name: _now(item) for name, item in languages.items()}),
+            (
+                {name: _before(item) for name, item in languages.items()},
+                {name: _now(item) for name, item in languages.items()},
+            ),
             same_runs=work.changes[Part("runs", domain)].none,
             same_labels=all(_same_labels(item) for item in languages.values()),
             same_gains=all(not item.both.select(differs("gain").any()).item() for item in languages.values()),

@@ -90,8 +90,7 @@ def distribution(changes: NDArray[np.float64]) -> dict[str, Any]:
         "median_size": float(np.median(sizes)),
         "max_size": float(sizes.max()),
         "quantiles": {
-            str(level): float(value)
-            for level, value in zip(QUANTILES, np.quantile(changes, QUANTILES), strict=True)
+            str(level): float(value) for level, value in zip(QUANTILES, np.quantile(changes, QUANTILES), strict=True)
         },
     }
 

@@ -30,8 +30,11 @@ Values = tuple[DomainValues, DomainValues]
 def common_benchmark(benchmark: Benchmark, old: Side, new: Side) -> Benchmark:
     """The benchmark cut to the domains, and the languages in all of them, that both releases have."""
     shared = set(old.tree.subsets()) & set(new.tree.subsets())
-    domains = {name: item for name, item in benchmark.domains.items() if f"{name}__{item.native_language}" in shared
-        and all(Part("runs", name) in side.parts for side in (old, new))}
+    domains = {
+        name: item
+        for name, item in benchmark.domains.items()
+        if f"{name}__{item.native_language}" in shared and all(Part("runs", name) in side.parts for side in (old, new))
+    }
     languages = {
         name: code
         for name, code in benchmark.languages.items()
@@ -87,8 +90,10 @@ def same_values(values: Mapping[str, Values], metric: Metric) -> bool:
     return all(
         before.models == after.models
         and before.queries.equals(after.queries)
-        and all(np.array_equal(before.values[metric, rule], after.values[metric, rule], equal_nan=True)
-                for rule in TIE_RULES)
+        and all(
+            np.array_equal(before.values[metric, rule], after.values[metric, rule], equal_nan=True)
+            for rule in TIE_RULES
+        )
         for before, after in values.values()
     )
 
@@ -124,11 +129,7 @@ def board_documents(benchmark: Benchmark, values: Mapping[str, Values]) -> Itera
                 yield board_document(old, new, before, after)
 
 
-def _same(
-    benchmark: Benchmark, sides: tuple[Mapping[str, DomainValues], ...], board: Leaderboard
-) -> bool:
+def _same(benchmark: Benchmark, sides: tuple[Mapping[str, DomainValues], ...], board: Leaderboard) -> bool:
     """Whether a table is made of the same values in both releases: then so are its statistics."""
-    before, after = (
-        [of_view(benchmark, side[domain], board) for domain in benchmark.domains] for side in sides
-    )
+    before, after = ([of_view(benchmark, side[domain], board) for domain in benchmark.domains] for side in sides)
     return all(np.array_equal(one, other, equal_nan=True) for one, other in zip(before, after, strict=True))

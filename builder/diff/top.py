@@ -107,7 +107,8 @@ def kendall_taus(old: NDArray[np.float64], new: NDArray[np.float64], filled: NDA
     after = np.sign(new[:, :, None] - new[:, None, :]) * pair
     agree = (before * after).sum(axis=(1, 2))
     scale = np.sqrt((before != 0).sum(axis=(1, 2)) * (after != 0).sum(axis=(1, 2)).astype(np.float64))
-    return np.divide(agree, scale, out=np.full(len(old), math.nan), where=scale > 0)
+    taus: NDArray[np.float64] = np.divide(agree, scale, out=np.full(len(old), math.nan), where=scale > 0)
+    return taus
 
 
 def _rank(gain: str) -> pl.Expr:

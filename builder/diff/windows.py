@@ -56,8 +56,11 @@ def items_document(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None)
     return [
         {
             "criterion": f"C{number + 1}",
-            **{f"{name}_{side}": item[name][number] for name in ("gamma", "beta")
-               for side, item in (("old", old), ("new", new))},
+            **{
+                f"{name}_{side}": item[name][number]
+                for name in ("gamma", "beta")
+                for side, item in (("old", old), ("new", new))
+            },
         }
         for number in range(new["num_criteria"])
     ]
