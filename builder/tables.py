@@ -48,7 +48,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         )
     try:
         return pq.ParquetFile(path)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
 
 
@@ -61,7 +61,7 @@ def read_arrow(path: Path, columns: list[str] | None = None) -> pa.Table:
     with open_parquet(path) as file:
         try:
             return file.read(columns=columns)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, error) from error
 
 
@@ -70,7 +70,7 @@ def batches(path: Path, columns: list[str] | None = None, *, rows: int = TABLE_R
     with open_parquet(path) as file:
         try:
             yield from file.iter_batches(batch_size=rows, columns=columns)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, error) from error
 
 
