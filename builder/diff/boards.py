@@ -98,7 +98,7 @@ def _cells(systems: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> dict
 
 
 def _pairs(old: Leaderboard, new: Leaderboard, before: Statistics, after: Statistics) -> list[dict[str, Any]]:
-    """Every pair of systems that have a Mean in both; `first` is ahead in the old table, gaps are first minus second."""
+    """Every pair of systems with a Mean in both; `first` is ahead in the old table, gaps are first minus second."""
     was, now = ({frozenset((pair.first, pair.second)): pair for pair in side.pairs} for side in (before, after))
     found = []
     for one, other in combinations([name for name in new.rows if name in old.rows], 2):

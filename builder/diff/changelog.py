@@ -33,8 +33,10 @@ def _changes(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for name in ("gain", "theta"):
         yield _change(NAMES[name], gains[name]["changed"], gains[name]["pairs"])
     k = top["k"]
-    yield _change(f"queries with other pages in their ideal top {k}", top["queries"] - top["same_pages"], top["queries"])
-    yield _change(f"queries with another order there", top["queries"] - top["same_order"], top["queries"])
+    yield _change(
+        f"queries with other pages in their ideal top {k}", top["queries"] - top["same_pages"], top["queries"]
+    )
+    yield _change("queries with another order there", top["queries"] - top["same_order"], top["queries"])
     found = board(document, *HEADLINE)
     if found is not None:
         name = board_name(found)

@@ -20,7 +20,6 @@ from builder.diff.sides import Part, Side, identical, part_changes
 from builder.diff.top import TopChanges, top_changes, top_document
 from builder.diff.windows import items_document, windows_document
 from builder.layout import PROVENANCE_KINDS, SUBSET_KINDS
-
 from provenance.errors import UsageError, Where
 
 if TYPE_CHECKING:

@@ -200,8 +200,11 @@ def _board(board: Mapping[str, Any]) -> Iterator[Block]:
         *(f"No longer apart: {pair_name(pair)}." for pair in pairs if pair["apart_old"] and not pair["apart_new"]),
         *(f"Now apart: {pair_name(pair)}." for pair in pairs if pair["apart_new"] and not pair["apart_old"]),
         *(f"Apart, reversed: {pair_name(pair)}." for pair in pairs if reversed_pair(pair)),
-        f"Paired t-tests in a domain (p < 0.05): {tests['old']:,} of {tests['of']:,} separated before, "
-        f"{tests['new']:,} now; {tests['became']:,} became, {tests['ceased']:,} ceased, {tests['reversed']:,} reversed.",
+        (
+            f"Paired t-tests in a domain (p < 0.05): {tests['old']:,} of {tests['of']:,} separated before, "
+            f"{tests['new']:,} now; {tests['became']:,} became, {tests['ceased']:,} ceased, "
+            f"{tests['reversed']:,} reversed."
+        ),
         *(f"Added: {name}." for name in board["added"]),
         *(f"Removed: {name}." for name in board["removed"]),
     ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from builder.benchmark import Benchmark
     from builder.diff.sides import Side
-    from builder.leaderboard import Leaderboard, View
+    from builder.leaderboard import Leaderboard
 
 METRICS: tuple[Metric, ...] = ("rcp", "qrel")
 Values = tuple[DomainValues, DomainValues]

@@ -224,7 +224,9 @@ def _stands(boards: Sequence[Mapping[str, Any]]) -> str:
     order = f"{plural(swaps, 'rank swap')}" if swaps else "no two systems swapped"
     if not lost:
         return f"{order}, and every significant leaderboard claim still stands"
-    return f"{order}; {lost:,} of {plural(supported, 'significant leaderboard claim')} no longer stand{'s' * (lost == 1)}"
+    return (
+        f"{order}; {lost:,} of {plural(supported, 'significant leaderboard claim')} no longer stand{'s' * (lost == 1)}"
+    )
 
 
 def _gains(document: Mapping[str, Any]) -> Iterable[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from builder import sources
 from builder.benchmark import Benchmark, load_benchmark
+from builder.demo import default_cache
 from builder.diff.compare import compare
 from builder.diff.render import as_html, as_markdown, as_text
 from builder.diff.report import blocks
@@ -18,9 +21,11 @@ from builder.steps import Steps
 from provenance.errors import BenchmarkError, DataError, InputError, UsageError, Where
 from releases.terminal import print_json, say
 
+_REVISION = re.compile(r"[^/@\s:]+/[^/@\s:]+@[^/@\s]+")
+
 
 def diff(
-    old: Annotated[str, typer.Argument(help="The earlier release: a tree.")],
+    old: Annotated[str, typer.Argument(help="The earlier release: a tree, or owner/name@revision.")],
     new: Annotated[str, typer.Argument(help="The later release, likewise.")],
     benchmark: Annotated[
         str | None, typer.Option(help="An embedded benchmark, or a .toml file; by default the one that NEW names.")
@@ -51,9 +56,17 @@ def diff(
 
 
 def _side(named: str) -> Side:
-    if not Path(named).is_dir():
-        raise InputError("no such folder", where=Where(named), remedy="name a release tree, e.g. dist/<tag>.")
-    return open_side(Path(named), named)
+    if Path(named).is_dir():
+        return open_side(Path(named), named)
+    match = _REVISION.fullmatch(named)
+    if match is None:
+        raise InputError(
+            "no such folder, and no owner/name@revision either",
+            where=Where(named),
+            remedy="name a release tree, e.g. dist/<tag>, or a published release, e.g. owner/name@<tag>.",
+        )
+    say(f"fetching {named}")
+    return open_side(sources.resolve(f"hf://datasets/{named}", cache=default_cache(), pinned=False).path, named)
 
 
 def _benchmark(new: Side, name: str | None) -> Benchmark:
