@@ -12,6 +12,7 @@ from provenance.errors import ReleaseError
 from releases.commands import hub
 from releases.commands.build import build
 from releases.commands.results import results
+from releases.commands.tasks import tasks
 from releases.commands.validate import validate
 from releases.terminal import say
 
@@ -37,6 +38,7 @@ def _callback() -> None:
 
 app.command()(build)
 app.command()(results)
+app.command()(tasks)
 app.add_typer(hub.app, name="hub")
 app.command()(validate)
 
