@@ -11,6 +11,9 @@ import typer
 from provenance.errors import ReleaseError
 from releases.commands import hub
 from releases.commands.build import build
+from releases.commands.card import card
+from releases.commands.diff import diff
+from releases.commands.publish import publish
 from releases.commands.results import results
 from releases.commands.tasks import tasks
 from releases.commands.validate import validate
@@ -36,11 +39,9 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-app.command()(build)
-app.command()(results)
-app.command()(tasks)
+for _command in (build, validate, card, results, diff, publish, tasks):
+    app.command()(_command)
 app.add_typer(hub.app, name="hub")
-app.command()(validate)
 
 
 def main() -> None:
