@@ -15,6 +15,7 @@ from releases.commands.card import card
 from releases.commands.diff import diff
 from releases.commands.publish import publish
 from releases.commands.results import results
+from releases.commands.tasks import tasks
 from releases.commands.validate import validate
 from releases.terminal import say
 
@@ -38,7 +39,7 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-for _command in (build, validate, card, results, diff, publish):
+for _command in (build, validate, card, results, diff, publish, tasks):
     app.command()(_command)
 app.add_typer(hub.app, name="hub")
 
