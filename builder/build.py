@@ -32,7 +32,7 @@ from builder.layout import (
 from builder.output import new_tree
 from builder.ready import check_pool, check_ready
 from builder.tables import write_table
-from builder.upstream import UpstreamDomain, read_upstream, write_corpus
+from builder.upstream import UpstreamDomain, needed_configs, read_upstream, write_corpus
 from provenance import checks, fusion, runs
 from provenance.ids import canonical
 from provenance.pool import inject
@@ -44,22 +44,10 @@ if TYPE_CHECKING:
 
     from builder.benchmark import Benchmark, Domain
     from builder.releases_document import Numbering
+    from builder.sources import Source
     from builder.steps import Steps
 
 _PAIR = ["query-id", "corpus-id"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """An input as the maintainer wrote it, the revision it was resolved to, and where it lies on disk now."""
-
-    uri: str
-    revision: str | None
-    path: Path
-
-    def pin(self) -> dict[str, str | None]:
-        """What a release records of it."""
-        return {"uri": self.uri, "revision": self.revision}
 
 
 @dataclass(frozen=True)
@@ -139,12 +127,8 @@ def _upstream(work: _Work, domain: Domain) -> None:
             write_table(data.queries[language], "queries", work.tree / subset_path("queries", subset))
     work.upstream[domain.name] = data
     work.corpus_files[domain.name] = tuple(f"{domain.name}/{name}" for name in names)
-    kinds = [
-        f"{domain.native_language}-corpus",
-        *(f"{language}-{kind}" for language in benchmark.languages for kind in ("queries", "qrels")),
-    ]
-    for kind in kinds:
-        for file in folder.files(kind, benchmark.split):
+    for config in needed_configs(benchmark, domain):
+        for file in folder.files(config, benchmark.split):
             work.read[f"upstream/{domain.name}/{file.relative_to(folder.path).as_posix()}"] = file
 
 

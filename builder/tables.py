@@ -81,6 +81,19 @@ def read_frame(path: Path, schema: pa.Schema, *, nullable: frozenset[str] = froz
         InputError: no such file.
         DataError: a column is missing or of another type; a null outside `nullable`; a NaN or an infinity.
     """
+    check_columns(path, schema)
+    frame = pl.DataFrame(pl.from_arrow(read_arrow(path, schema.names).cast(schema)))
+    _refuse_bad_values(frame, path, nullable)
+    return frame
+
+
+def check_columns(path: Path, schema: pa.Schema) -> None:
+    """Refuse a Parquet file that lacks a column of `schema`, or has it with a type that would have to be narrowed.
+
+    Raises:
+        InputError: no such file.
+        DataError: a column is missing or of another type.
+    """
     with open_parquet(path) as file:
         found = file.schema_arrow
     for field in schema:
@@ -97,9 +110,6 @@ def read_frame(path: Path, schema: pa.Schema, *, nullable: frozenset[str] = froz
                 where=Where(str(path), column=field.name),
                 remedy=f"write the column as {field.type}; a type is never narrowed here.",
             )
-    frame = pl.DataFrame(pl.from_arrow(read_arrow(path, schema.names).cast(schema)))
-    _refuse_bad_values(frame, path, nullable)
-    return frame
 
 
 def conform(table: pa.Table | pl.DataFrame, kind: str) -> pa.Table:

@@ -12,6 +12,8 @@ from provenance.errors import ReleaseError
 from releases.commands import hub
 from releases.commands.build import build
 from releases.commands.card import card
+from releases.commands.publish import publish
+from releases.commands.diff import diff
 from releases.commands.results import results
 from releases.commands.validate import validate
 from releases.terminal import say
@@ -38,6 +40,8 @@ def _callback() -> None:
 
 app.command()(build)
 app.command()(card)
+app.command()(publish)
+app.command()(diff)
 app.command()(results)
 app.add_typer(hub.app, name="hub")
 app.command()(validate)
