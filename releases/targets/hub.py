@@ -113,11 +113,14 @@ class HubRemote:
 
     def _files(self, sha: str) -> dict[str, File]:
         rows = self._api.list_repo_tree(self._repo, recursive=True, revision=sha, repo_type=_KIND)
-        return {
+        files = {
             row.path: File(row.blob_id, row.size, row.lfs.sha256 if row.lfs else None, row.lfs is not None)
             for row in rows
             if isinstance(row, RepoFile)
         }
+        if not files:
+            raise ValueError("a commit without files")
+        return files
 
     def text(self, path: str, sha: str) -> str:
         """See `Remote`."""
