@@ -75,10 +75,10 @@ class Coverage:
             lines.append(f"{pairs - ranked} of {pairs} pool pairs of these subsets are not ranked.")
         if self.foreign_queries:
             lines.append(
-                f"{len(self.foreign_queries)} queries are not the benchmark's ({_some(self.foreign_queries)})."
+                f"queries that the benchmark lacks: {len(self.foreign_queries)} ({_some(self.foreign_queries)})."
             )
         if self.foreign_pairs:
-            lines.append(f"{self.foreign_pairs} rows lie outside the pools and are left out.")
+            lines.append(f"rows outside the pools, left out: {self.foreign_pairs}.")
         return lines
 
 

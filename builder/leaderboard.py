@@ -71,7 +71,8 @@ class Leaderboard:
         metric: which gains.
         ties: which tie rule.
         k: the cut.
-        rows: the systems' table names, in the benchmark's order, one's own runs last.
+        models: the systems' run names, in the benchmark's order, one's own runs last.
+        rows: their table names.
         columns: the domains in the benchmark's order, then `mean`.
         values: (rows, columns) fractions; NaN where a system ranked no query of a subset (and then in its mean).
     """
@@ -80,6 +81,7 @@ class Leaderboard:
     metric: Metric
     ties: TieRule
     k: int
+    models: tuple[str, ...]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: NDArray[np.float64]
@@ -182,18 +184,20 @@ def leaderboard(
         k: the cut that the values were computed with.
     """
     cells = np.full((len(names), len(benchmark.domains)), math.nan)
+    labelled = np.zeros(len(benchmark.domains), dtype=np.bool_)
     for column, (name, domain) in enumerate(benchmark.domains.items()):
         values = domains[name]
         languages = [domain.native_language] if view == "native" else list(benchmark.languages)
+        asked = np.concatenate([values.columns_of(language) for language in languages])
+        labelled[column] = not np.isnan(values.values[metric, ties][:, asked]).all()
         for row, model in enumerate(names):
             cells[row, column] = _domain_mean(values, values.models.index(model), languages, metric, ties)
-    # A domain that nobody has a value for (it has no labelled query) is left out of the means; one that only this
-    # system lacks leaves the system without a mean, because it would not compare.
-    defined = ~np.isnan(cells).all(axis=0)
-    means = [[_mean(row[defined])] for row in cells]
+    # A domain without a labelled query is left out of every Mean; one that a system did not rank leaves that system
+    # without a Mean, because it would not compare.
+    means = [[_mean(row[labelled])] for row in cells]
     columns = (*benchmark.domains, MEAN)
     table = np.hstack([cells, np.asarray(means).reshape(len(names), 1)])
-    return Leaderboard(view, metric, ties, k, tuple(names.values()), columns, table)
+    return Leaderboard(view, metric, ties, k, tuple(names), tuple(names.values()), columns, table)
 
 
 def _domain_mean(values: DomainValues, system: int, languages: Iterable[str], metric: Metric, ties: TieRule) -> float:

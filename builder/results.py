@@ -75,21 +75,22 @@ def replay(
     """
     qrels = _qrels(tree, benchmark)
     matched = {name: match_run(run, qrels, where=name) for name, run in own.items()}
-    runs = {domain: _runs(tree, domain, matched) for domain in benchmark.domains}
-    present = {model for frame in runs.values() for model in frame["model"].unique()}
-    names = _names(benchmark, present, list(own))
+    every = _names(benchmark, list(own))
+    # One domain after the other: the runs of all of them together would not fit a small machine.
     values = {
         domain: domain_values(
             domain,
             {subset.language: frame for subset, frame in qrels.items() if subset.domain == domain},
-            runs.pop(domain),
-            models=list(names),
+            _runs(tree, domain, matched),
+            models=list(every),
             metrics=metrics,
             ties=ties,
             count=_count(tree, domain) if "count" in metrics else None,
         )
         for domain in benchmark.domains
     }
+    absent = [run for row, run in enumerate(every) if not any(found.ranked[row].any() for found in values.values())]
+    names = {run: table for run, table in every.items() if run not in absent}
     wanted = [(view, metric, rule) for view in views for metric in metrics for rule in ties]
     tables = tuple(
         leaderboard(benchmark, values, view=view, metric=metric, ties=rule, names=names)
@@ -101,7 +102,7 @@ def replay(
         agreements=_agreements(benchmark, values, tables) if with_statistics else (),
         coverage={name: run.coverage for name, run in matched.items()},
         simulated=_simulated(tree),
-        absent=tuple(name for name in benchmark.rerankers if name not in present),
+        absent=tuple(absent),
     )
 
 
@@ -139,9 +140,9 @@ def _simulated(tree: ReleaseTree) -> bool:
     return isinstance(judge, dict) and judge.get("simulated") is True
 
 
-def _names(benchmark: Benchmark, present: set[str], own: Sequence[str]) -> dict[str, str]:
+def _names(benchmark: Benchmark, own: Sequence[str]) -> dict[str, str]:
     """Run name -> table name, in table order."""
-    names = {run: table for run, table in benchmark.rerankers.items() if run in present}
+    names = dict(benchmark.rerankers)
     for name in own:
         if name in names.values():
             raise UsageError(

@@ -94,7 +94,7 @@ def statistics(benchmark: Benchmark, values: Mapping[str, DomainValues], board: 
 
     Args:
         benchmark: domains, languages, native languages.
-        values: by domain, the per-query values that the table was made of, its systems in the same order.
+        values: by domain, the per-query values that the table was made of.
         board: the table.
 
     Raises:
@@ -140,8 +140,8 @@ def agreement(
 
 
 def of_view(benchmark: Benchmark, values: DomainValues, board: Leaderboard) -> NDArray[np.float64]:
-    """(systems, queries): the per-query values of a domain that a table's view takes in."""
-    table = values.values[board.metric, board.ties]
+    """(rows of the table, queries): the per-query values of a domain that the table's view takes in."""
+    table = values.values[board.metric, board.ties][[values.models.index(model) for model in board.models]]
     if board.view == "native":
         return table[:, values.columns_of(benchmark.domains[values.domain].native_language)]
     return table

@@ -8,6 +8,7 @@ pair of pages, so these are what is kept: `Pairs`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -26,10 +27,12 @@ RIDGE = 1e-4
 LABEL_RANGE = (0.01, 0.99)
 _MAX_ITERATIONS = 50
 _MAX_HALVINGS = 40
+_ROUNDING = 1e-13  # of an objective of order 1; near the minimum its fall is smaller than that
+_LARGEST_EXPONENT = 700.0  # exp of it is still finite
 # Logits. A Hessian that is off by a short step shrinks the error about a hundredfold a step, a fresh one squares it;
-# either way what is left after a last step is below 1e-11.
+# either way what is left after a last step is below 1e-10.
 _SHORT_STEP = 1e-2
-_LAST_STEP = 1e-9
+_LAST_STEP = 1e-8
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,15 @@ class Pairs:
     label: FloatArray
     """Sum of weight times label, the label being the chance that `first` beats `second`."""
 
-    @property
+    @cached_property
     def total(self) -> float:
         """The weight of all comparisons."""
         return max(float(self.weight.sum()), 1e-9)
+
+    @cached_property
+    def runs(self) -> IntArray:
+        """Where a run of pairs with the same `first` starts."""
+        return _starts(self.first)
 
     def wins(self) -> FloatArray:
         """`(pages, pages)`: the weight with which the row's page beats the column's."""
@@ -146,10 +154,11 @@ def standard_errors(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> Fl
 
 def _evaluate(theta: FloatArray, pairs: Pairs, ridge: float) -> tuple[float, FloatArray, FloatArray]:
     """Objective, gradient, and each pair's information weight * p * (1 - p): they share one exponential."""
-    gap = theta[pairs.first] - theta[pairs.second]
-    small = np.exp(-np.abs(gap))
-    p = np.where(gap >= 0, 1.0, small) / (1.0 + small)
-    loss = (pairs.weight * (np.maximum(gap, 0.0) + np.log1p(small)) - pairs.label * gap).sum()
+    gap = theta.take(pairs.first) - theta.take(pairs.second)
+    odds = np.exp(np.minimum(-gap, _LARGEST_EXPONENT))
+    p = 1.0 / (1.0 + odds)
+    lost = np.maximum(np.log1p(odds), -gap)  # -log p, right also where the exponent was cut
+    loss = ((pairs.weight - pairs.label) * gap + pairs.weight * lost).sum()
     passed = pairs.weight * p
     value = float(loss / pairs.total + ridge / 2 * (theta * theta).sum())
     slope = _spread(passed - pairs.label, pairs, -1) / pairs.total + ridge * theta
@@ -165,7 +174,10 @@ def _lower(information: FloatArray, pairs: Pairs, ridge: float) -> FloatArray:
 
 def _spread(values: FloatArray, pairs: Pairs, sign: int) -> FloatArray:
     """Each pair's value added to its first page, and added (or, with sign -1, taken) from its second."""
-    return _sums(pairs.first, values, pairs.pages) + sign * _sums(pairs.second, values, pairs.pages)
+    total = sign * _sums(pairs.second, values, pairs.pages)
+    if values.size:  # `first` is sorted, so its sums are those of runs
+        total[pairs.first[pairs.runs]] += np.add.reduceat(values, pairs.runs)
+    return total
 
 
 def _sums(key: IntArray, values: FloatArray, size: int) -> FloatArray:
@@ -186,7 +198,7 @@ def abilities(pairs: Pairs, ridge: float = RIDGE) -> FloatArray | None:
     """`(pages,)`: the abilities in logits that minimise `objective`, with mean zero; None without convergence.
 
     Newton's method. A step that does not lower the objective is halved, and once the steps are short the last
-    Hessian is kept. The objective is strictly convex, so the minimum is one point; it is met to about 1e-11.
+    Hessian is kept. The objective is strictly convex, so the minimum is one point; it is met to 1e-10 or better.
     Bit-exact for any number of threads.
     """
     theta = _start(pairs)
@@ -196,20 +208,21 @@ def abilities(pairs: Pairs, ridge: float = RIDGE) -> FloatArray | None:
         if factor is None:
             factor = cholesky.Factor(_lower(information, pairs, ridge))
         step = factor.solve(slope)
-        for _ in range(_MAX_HALVINGS):
+        longest = np.abs(step).max()
+        if longest < _LAST_STEP:
+            theta = theta - step
+            centred: FloatArray = theta - theta.mean()
+            return centred
+        for halvings in range(_MAX_HALVINGS):  # noqa: B007 - read after the loop
             trial = _evaluate(theta - step, pairs, ridge)
-            if trial[0] <= value + 1e-14 * abs(value):  # near the minimum the fall is smaller than rounding
+            if trial[0] <= value + _ROUNDING:
                 break
             step /= 2
         else:
             return None
         theta = theta - step
         value, slope, information = trial
-        longest = np.abs(step).max()
-        if longest < _LAST_STEP:
-            centred: FloatArray = theta - theta.mean()
-            return centred
-        if longest > _SHORT_STEP:
+        if halvings > 0 or longest > _SHORT_STEP:
             factor = None
     return None
 

@@ -27,6 +27,7 @@ ITEM_TOLERANCE = 1e-11
 """Largest allowed gradient of the mean objective by u or v."""
 _MAX_ITERATIONS = 200
 _MAX_HALVINGS = 40
+_ROUNDING = 1e-14  # of an objective of order 1; near the minimum its fall is smaller than that
 _LONGEST_STEP = 2.0
 _SOUND = 0.1  # least share of the expected information that the Hessian must keep
 
@@ -157,7 +158,7 @@ def fit(counts: Counts, executor: Executor | None = None) -> ItemFit:
             trial = Parameters(at.u - step.u, at.v - step.v, at.t - step.t, at.alpha - step.alpha)
             found = moments(counts, trial, executor)
             lower = mean_objective(counts, trial, found)
-            if lower <= value + 1e-14 * abs(value):  # near the minimum the fall is smaller than rounding
+            if lower <= value + _ROUNDING:
                 break
             step = Parameters(step.u / 2, step.v / 2, step.t / 2, step.alpha / 2)
         else:
@@ -176,8 +177,9 @@ def newton_step(exact: Arrow, expected: Arrow, slope: Gradient) -> Parameters:
     """What to take from the parameters: the solution of the arrow system for the gradient `slope`.
 
     A query whose exact block is not positive definite, or nearly so, gets its expected one. If the Schur complement
-    then is not, all of the system is the expected one, so the step always leads downhill. A query's t and alpha move by
-    at most `_LONGEST_STEP`, so that one query far from its place does not hold up the line search of all.
+    then is not, all of the system is the expected one. Where t or alpha by itself would move by more than
+    `_LONGEST_STEP` its curvature is raised: a query far from its place must not hold up the line search of all.
+    What is solved is thus always positive definite, so the step leads downhill.
     """
     sound = _determinant(exact.query) > _SOUND * _determinant(expected.query)
     sound &= exact.query[:, 0, 0] > _SOUND * expected.query[:, 0, 0]
@@ -187,16 +189,18 @@ def newton_step(exact: Arrow, expected: Arrow, slope: Gradient) -> Parameters:
         shared, own = _eliminate(Arrow(exact.shared, query, cross), slope)
     except np.linalg.LinAlgError:
         shared, own = _eliminate(expected, slope)
-    own = np.clip(own, -_LONGEST_STEP, _LONGEST_STEP)
     half = len(shared) // 2
     return Parameters(shared[:half], shared[half:], own[:, 0], own[:, 1])
 
 
 def _eliminate(arrow: Arrow, slope: Gradient) -> tuple[FloatArray, FloatArray]:
-    inverse = np.empty_like(arrow.query)
-    inverse[:, 0, 0], inverse[:, 1, 1] = arrow.query[:, 1, 1], arrow.query[:, 0, 0]
-    inverse[:, 0, 1] = inverse[:, 1, 0] = -arrow.query[:, 0, 1]
-    inverse /= _determinant(arrow.query)[:, np.newaxis, np.newaxis]
+    query = arrow.query.copy()
+    for k in range(2):
+        query[:, k, k] = np.maximum(query[:, k, k], np.abs(slope.query[:, k]) / _LONGEST_STEP)
+    inverse = np.empty_like(query)
+    inverse[:, 0, 0], inverse[:, 1, 1] = query[:, 1, 1], query[:, 0, 0]
+    inverse[:, 0, 1] = inverse[:, 1, 0] = -query[:, 0, 1]
+    inverse /= _determinant(query)[:, np.newaxis, np.newaxis]
     carried = np.einsum("jab,jbk->jak", inverse, arrow.cross)
     schur = arrow.shared - np.einsum("jak,jal->kl", arrow.cross, carried)
     shared = cholesky.Factor(schur).solve(slope.shared - np.einsum("jak,ja->k", carried, slope.query))

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from provenance.errors import ReleaseError
+from releases.commands import hub
 from releases.commands.build import build
+from releases.commands.card import card
 from releases.commands.publish import publish
+from releases.commands.diff import diff
 from releases.commands.results import results
+from releases.commands.validate import validate
 from releases.terminal import say
 
 if TYPE_CHECKING:
@@ -35,8 +39,12 @@ def _callback() -> None:
 
 
 app.command()(build)
+app.command()(card)
 app.command()(publish)
+app.command()(diff)
 app.command()(results)
+app.add_typer(hub.app, name="hub")
+app.command()(validate)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ the right topic that nobody labelled are relevant too, as in the real benchmark.
 
 from __future__ import annotations
 
+import math
 import random
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,11 @@ _PAGE_SPREAD, _LANGUAGE_SPREAD = 0.6, 0.25
 def noise(*key: object, spread: float) -> float:
     """A normal number with mean 0 and standard deviation `spread`, fixed by its key.
 
-    The sum of twelve uniforms: additions only, so it is bit-exact on every machine.
+    The exactly rounded sum of twelve uniforms, so it is bit-exact on every machine and in every Python (whose `sum`
+    of floats changed in 3.12).
     """
     stream = random.Random("/".join(map(str, key)))  # noqa: S311 - a simulation, no secret
-    return spread * (sum(stream.random() for _ in range(12)) - 6.0)
+    return spread * (math.fsum(stream.random() for _ in range(12)) - 6.0)
 
 
 def relevance(domain: Domain, *, seed: int) -> dict[tuple[str, str], float]:

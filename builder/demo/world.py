@@ -174,7 +174,7 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str,
 
 
 def _write(path: Path, columns: Mapping[str, Any], types: Mapping[str, pa.DataType], *, features: bool = False) -> None:
-    """Write columns (name -> values) as Parquet; `features` also names the columns' features as the Hub's datasets do."""
+    """Write columns (name -> values) as Parquet; `features` also names their features as the Hub's datasets do."""
     schema = pa.schema(list(types.items()))
     if features:
         schema = schema.with_metadata({"huggingface": json.dumps({"info": {"features": _features(types)}})})

@@ -11,29 +11,6 @@ from releases.local_hub.gitcmd import git
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PATTERNS = (
-    *("*.7z", "*.arrow", "*.avro", "*.bin", "*.bz2", "*.ckpt", "*.ftz", "*.gz", "*.h5", "*.joblib", "*.lfs.*", "*.lz4"),
-    *("*.mds", "*.mlmodel", "*.model", "*.msgpack", "*.npy", "*.npz", "*.onnx", "*.ot", "*.parquet", "*.pb"),
-    *("*.pickle", "*.pkl", "*.pt", "*.pth", "*.rar", "*.safetensors", "saved_model/**/*", "*.tar.*", "*.tar"),
-    *("*.tflite", "*.tgz", "*.wasm", "*.xz", "*.zip", "*.zst", "*tfevents*"),
-    "# Audio files - uncompressed",
-    *("*.pcm", "*.sam", "*.raw"),
-    "# Audio files - compressed",
-    *("*.aac", "*.flac", "*.mp3", "*.ogg", "*.wav"),
-    "# Image files - uncompressed",
-    *("*.bmp", "*.gif", "*.png", "*.tiff"),
-    "# Image files - compressed",
-    *("*.jpg", "*.jpeg", "*.webp"),
-    "# Video files - compressed",
-    *("*.mp4", "*.webm"),
-)
-
-# What the Hub commits into a new dataset repository.
-DEFAULT_GITATTRIBUTES = "".join(
-    f"{pattern}\n" if pattern.startswith("#") else f"{pattern} filter=lfs diff=lfs merge=lfs -text\n"
-    for pattern in _PATTERNS
-)
-
 
 def lfs_paths(git_dir: Path, commit: str | None, paths: Sequence[str]) -> set[str]:
     """Those of `paths` that the commit's `.gitattributes` files give the filter `lfs`."""

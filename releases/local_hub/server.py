@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import re
 import socket
-import time
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
+from time import sleep
 from typing import TYPE_CHECKING, Any, cast
 
 from releases.local_hub.faults import Fault, Faults, Recorded
@@ -122,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
         """The reply to send, or None if the connection is to be cut."""
         if fault is None:
             return self._perform(hub, request)
-        time.sleep(fault.delay)
+        sleep(fault.delay)
         replaced = fault.cut or fault.status is not None
         reply = self._perform(hub, request) if fault.perform or not replaced else Reply()
         if fault.call is not None:

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from releases.local_hub.attributes import DEFAULT_GITATTRIBUTES
+from builder import gitattributes
 from releases.local_hub.gitcmd import ZERO, GitError, git
 from releases.local_hub.lfs import LfsStore
 from releases.local_hub.names import (
@@ -322,7 +322,7 @@ class Store:
             git(bare, "init", "--quiet", "--bare", f"--initial-branch={MAIN}", "--template=")
             new = Repository(bare, repo_id, self._trees)
             attributes = Path(folder) / "gitattributes"
-            attributes.write_text(DEFAULT_GITATTRIBUTES)
+            attributes.write_text(gitattributes.TEXT, encoding="utf-8", newline="\n")
             (oid,) = new.write_blobs([attributes])
             tree = git(bare, "mktree", stdin=f"100644 blob {oid}\t.gitattributes\n".encode()).decode().strip()
             new.swap(f"refs/heads/{MAIN}", new.commit_tree(tree, [], "initial commit"), ZERO)

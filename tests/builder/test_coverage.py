@@ -78,8 +78,8 @@ def test_coverage() -> None:
         "nothing is ranked in north__french, south__english: no score there, and no mean over it.",
         "north__english: 1 of 2 queries have no ranked page and score 0 (q1).",
         "3 of 4 pool pairs of these subsets are not ranked.",
-        "1 queries are not the benchmark's (q9).",
-        "4 rows lie outside the pools and are left out.",
+        "queries that the benchmark lacks: 1 (q9).",
+        "rows outside the pools, left out: 4.",
     ] == found.coverage.remarks()
 
 

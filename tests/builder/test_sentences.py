@@ -112,7 +112,14 @@ def test_lead_needs_two() -> None:
 def test_print_table() -> None:
     """A leaderboard prints percent with one decimal by its exact binary value, and nothing where it has none."""
     board = Leaderboard(
-        "native", "rcp", "b", 10, ("one",), ("north", "mean"), np.array([[0.12345, math.nan]], dtype=np.float64)
+        "native",
+        "rcp",
+        "b",
+        10,
+        ("run-one",),
+        ("one",),
+        ("north", "mean"),
+        np.array([[0.12345, math.nan]], dtype=np.float64),
     )
     assert {"one": (Decimal("12.3"), None)} == print_table(board).rows
 

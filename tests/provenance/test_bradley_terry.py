@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 
 from provenance import bradley_terry as bt
-from provenance import cholesky
 from provenance.errors import DataError
 
 WINDOWS = [
@@ -175,6 +174,23 @@ def test_far_apart_pages_converge() -> None:
     assert (np.diff(theta) < 0).all()
 
 
+@pytest.mark.parametrize("gap", [-2000.0, -701.0, -30.0, 30.0, 701.0, 2000.0])
+def test_the_objective_is_right_far_out(gap: float) -> None:
+    """Far apart the cross entropy is the gap times what the label denies it: no overflow, no cut."""
+    pairs = bt.aggregate(2, [0], [1], [1.0], [0.75])
+    expected = 0.25 * gap if gap > 0 else -0.75 * gap
+    theta = np.array([gap / 2, -gap / 2])
+    assert expected == pytest.approx(bt.objective(theta, pairs, ridge=0.0), rel=1e-13)
+    assert (0.25 if gap > 0 else -0.75) == pytest.approx(bt.gradient(theta, pairs, ridge=0.0)[0], abs=1e-12)
+
+
+def test_a_single_comparison_converges() -> None:
+    """One certain comparison, among pages never compared, converges: its objective is far smaller than its terms."""
+    theta = bt.abilities(bt.aggregate(34, [3], [20], [0.7], [1.0]))
+    assert theta is not None
+    assert np.abs(bt.gradient(theta, bt.aggregate(34, [3], [20], [0.7], [1.0]))).max() < 1e-12
+
+
 def test_queries_are_independent_and_in_canonical_order() -> None:
     """Queries come by number, pages as shown, each query fitted as if alone, whatever the rows' order."""
     first, second = scores_of(WINDOWS, "query-test-10"), scores_of(WINDOWS[:2], "query-test-9")
@@ -240,21 +256,3 @@ def test_bad_comparisons_are_refused(winner: int, loser: int, weight: float, lab
     """The comparisons that the method's newest version refuses are refused."""
     with pytest.raises(DataError, match=words):
         bt.aggregate(3, [winner], [loser], [weight], [label])
-
-
-@pytest.mark.parametrize("n", [1, 7, 50, 51, 150, 163])
-def test_tiled_cholesky_solves(n: int) -> None:
-    """Tiles of any count give numpy's solution, reading the lower triangle only."""
-    rng = np.random.default_rng(n)
-    root = rng.normal(size=(n, n))
-    matrix, right = root @ root.T + np.eye(n), rng.normal(size=n)
-    expected = np.linalg.solve(matrix, right)
-    assert expected == pytest.approx(cholesky.Factor(np.tril(matrix)).solve(right), rel=1e-8, abs=1e-9)
-
-
-def test_tiled_cholesky_refuses_an_indefinite_matrix() -> None:
-    """A matrix with a negative eigenvalue in its last tile is refused."""
-    matrix = np.eye(120)
-    matrix[119, 119] = -1.0
-    with pytest.raises(np.linalg.LinAlgError):
-        cholesky.Factor(matrix)

@@ -265,6 +265,29 @@ def test_verdicts_against_the_order_converge() -> None:
     assert [0.9, 1.2, 1.5, 2.0, 1.0] == pytest.approx(fitted.tau[1:], abs=0.2)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_noise_converges(seed: int) -> None:
+    """Verdicts that have nothing to do with ability, extreme ones among them, still lead to a stationary point."""
+    rng = np.random.default_rng(seed)
+    queries, pages = 8, 12
+    n = rng.integers(1, 8, queries * pages)
+    chance = rng.beta(0.3, 0.3, (queries * pages, 4))
+    counts = model.Counts(
+        query_ids=tuple(f"q{query}" for query in range(queries)),
+        corpus_ids=tuple(f"d{page}" for page in range(queries * pages)),
+        starts=np.arange(queries + 1) * pages,
+        ability=rng.normal(0, 5, queries * pages),
+        n=n.astype(np.float64),
+        passes=rng.binomial(n[:, np.newaxis], chance).astype(np.float64),
+        placements=int(n.sum()),
+        skipped=0,
+    )
+    fitted = irt.fit(counts)
+    assert fitted.query_gradient < 1e-8
+    assert fitted.item_gradient < 1e-10
+    assert fitted.objective < model.objective(counts, model.Parameters.start(4, queries))
+
+
 def test_the_result_is_the_same_with_any_executor() -> None:
     """Many blocks of queries on threads give the bits of one loop."""
     one = synthetic()

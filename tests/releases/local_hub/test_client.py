@@ -6,6 +6,7 @@ import hashlib
 import io
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,8 +20,6 @@ from huggingface_hub.errors import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from releases.local_hub import Faults, LocalHub
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.loopback]
@@ -41,9 +40,7 @@ def put(api: HfApi, files: dict[str, bytes], *, parent: str | None = None, delet
 
 def read(api: HfApi, path: str, revision: str, folder: Path) -> bytes:
     """A file's bytes, as the client downloads them."""
-    from pathlib import Path as P
-
-    return P(api.hf_hub_download(REPO, path, repo_type="dataset", revision=revision, cache_dir=folder)).read_bytes()
+    return Path(api.hf_hub_download(REPO, path, repo_type="dataset", revision=revision, cache_dir=folder)).read_bytes()
 
 
 def paths(api: HfApi, revision: str = "main") -> list[str]:
@@ -66,7 +63,7 @@ def test_new_repository_holds_the_hubs_lfs_rules(api: HfApi) -> None:
 
 @pytest.mark.parametrize(("size", "multipart"), [(20, False), (2_500_000, True)])
 def test_commit_keeps_regular_and_lfs_bytes(
-    api: HfApi, hub: LocalHub, faults: Faults, tmp_path: Path, size: int, multipart: bool
+    api: HfApi, hub: LocalHub, faults: Faults, tmp_path: Path, *, size: int, multipart: bool
 ) -> None:
     """Text becomes a blob, Parquet an LFS object (in parts where it is long); both come back byte for byte."""
     data = bytes(range(256)) * (size // 256 + 1)
@@ -160,9 +157,9 @@ def test_tags(api: HfApi) -> None:
 
 
 def test_tag_is_an_annotated_object_with_its_message(api: HfApi, hub: LocalHub) -> None:
-    """git shows the tag's message."""
+    """Git shows the tag's message."""
     api.create_tag(REPO, tag="v1", tag_message="the first", repo_type="dataset")
-    shown = subprocess.run(  # noqa: S603  # a fixed command
+    shown = subprocess.run(  # a fixed command
         ["git", "--git-dir", str(hub.store.repository(REPO).path), "tag", "-n9", "-l", "v1"],  # noqa: S607
         check=True,
         capture_output=True,
@@ -222,7 +219,7 @@ def test_tree_is_paged_and_equals_gits(api: HfApi, hub: LocalHub) -> None:
     """All rows come over several pages; their ids are git's."""
     sha = put(api, {f"d/{n:02d}.txt": str(n).encode() for n in range(20)})
     rows = {row.path: row for row in api.list_repo_tree(REPO, recursive=True, repo_type="dataset")}
-    listed = subprocess.run(  # noqa: S603  # a fixed command
+    listed = subprocess.run(  # a fixed command
         ["git", "--git-dir", str(hub.store.repository(REPO).path), "ls-tree", "-r", "-t", sha],  # noqa: S607
         check=True,
         capture_output=True,
@@ -312,9 +309,7 @@ def test_snapshot_at_a_tag_is_that_release(api: HfApi, tmp_path: Path) -> None:
     put(api, {"x.parquet": b"one", "only-old.txt": b"o"})
     api.create_tag(REPO, tag="v1", repo_type="dataset")
     put(api, {"x.parquet": b"two"}, delete=("only-old.txt",))
-    from pathlib import Path as P
-
-    folder = P(
+    folder = Path(
         snapshot_download(
             REPO, repo_type="dataset", revision="v1", cache_dir=tmp_path, endpoint=api.endpoint, token=False
         )
@@ -328,7 +323,7 @@ def test_super_squash_leaves_one_commit(api: HfApi) -> None:
     """The route that tests of tampering need: one commit, the same files, the tagged commit still readable."""
     sha = put(api, {"x.txt": b"1"})
     api.create_tag(REPO, tag="v1", repo_type="dataset")
-    api.super_squash_history(REPO, repo_type="dataset")  # noqa: TID251  # the test is of the route
+    api.super_squash_history(REPO, repo_type="dataset")  # the test is of the route
     assert 1 == len(api.list_repo_commits(REPO, repo_type="dataset"))
     assert sha != api.dataset_info(REPO).sha
     assert sha == api.dataset_info(REPO, revision="v1").sha

@@ -1,0 +1,159 @@
+"""`release validate`: every proof over a release tree."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from builder import demo, documents, report
+from builder.benchmark import load_benchmark
+from builder.layout import RELEASES
+from builder.proofs.facts import Facts
+from builder.validate import Validation
+from builder.validate import validate as run_proofs
+from provenance.errors import InputError, ReleaseError, UsageError, Where
+from releases.terminal import print_json, say, stderr
+
+if TYPE_CHECKING:
+    from builder.benchmark import Benchmark
+    from builder.proofs.outcome import Outcome
+
+_COLOURS = {"passed": "green", "failed": "red", "not provable": "yellow"}
+_NEEDS_UPSTREAM = ("J2", "U1")
+_GAPS = 5
+
+
+def validate(
+    tree: Annotated[Path, typer.Argument(help="A release tree.")],
+    against: Annotated[Path | None, typer.Option(help="The predecessor's tree.")] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="An embedded benchmark, or a .toml file; by default the one the tree names.")
+    ] = None,
+    proof: Annotated[list[str] | None, typer.Option(help="Run this proof only (may be repeated).")] = None,
+    report_file: Annotated[
+        Path | None, typer.Option("--report", help="Write every failure to this .parquet or .json file.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail too.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Prove a release tree: every file, row, id, gain and count, against upstream too where it can be reached."""
+    for folder in (tree, against):
+        if folder is not None and not folder.is_dir():
+            raise InputError("no such folder", where=Where(str(folder)), remedy="name a release tree, e.g. dist/<tag>.")
+    if report_file is not None and report_file.suffix not in {".parquet", ".json"}:
+        raise UsageError("a report is .parquet or .json", where=Where(str(report_file)), remedy="name the file so.")
+    chosen = _benchmark(tree, benchmark)
+    asked = [name.upper() for name in proof or ()]
+    upstream = _upstream(chosen, asked)
+    facts = Facts(tree, benchmark=chosen, upstream=upstream, against=Facts(against) if against is not None else None)
+    result = run_proofs(facts, asked, clock=time.perf_counter, say=say)
+    if report_file is not None:
+        report.write(result, report_file, strict=strict)
+    if json:
+        print_json(report.document(result, strict=strict))
+    _summarise(result, report_file, strict=strict)
+    if not result.holds(strict=strict):
+        raise typer.Exit(3)
+
+
+def _benchmark(tree: Path, name: str | None) -> Benchmark | None:
+    """The benchmark that was asked for, or the embedded one that the tree's releases.json names."""
+    if name is not None:
+        return load_benchmark(name)
+    try:
+        named = documents.read(tree / RELEASES)["benchmark"]
+        return load_benchmark(str(named).replace("/", " "))
+    except (ReleaseError, KeyError, TypeError, OSError):
+        say("no embedded benchmark is named by the tree: proofs that need one are not provable (give --benchmark)")
+        return None
+
+
+def _upstream(benchmark: Benchmark | None, asked: list[str]) -> dict[str, Path]:
+    """Upstream's folders that can be reached.
+
+    Raises:
+        InputError: a proof was asked for by name that needs one that cannot be reached.
+    """
+    if benchmark is None:
+        return {}
+    reached = {}
+    for name, domain in benchmark.domains.items():
+        folder = demo.resolve(domain.upstream) if domain.upstream.startswith(demo.SCHEME) else Path(domain.upstream)
+        if folder.is_dir():
+            reached[name] = folder
+    lost = [domain.upstream for name, domain in benchmark.domains.items() if name not in reached]
+    if lost and set(asked) & set(_NEEDS_UPSTREAM):
+        raise InputError(
+            f"upstream cannot be reached ({len(lost)} of {len(benchmark.domains)} domains)",
+            where=Where(lost[0]),
+            remedy="fetch it to where the benchmark file says, or leave U1 and J2 out.",
+        )
+    if lost:
+        say(f"upstream cannot be reached ({lost[0]}): J2 and U1 are not provable there")
+    return reached
+
+
+def _summarise(result: Validation, report_file: Path | None, *, strict: bool) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("proof", "status", "rows", "files", "queries", "seconds"):
+        table.add_column(name, justify="left" if name in {"proof", "status"} else "right", no_wrap=True)
+    for outcome in result.outcomes:
+        covered = outcome.coverage
+        status = Text(outcome.status, style=_COLOURS[outcome.status])
+        counts = (f"{covered.rows:,}", f"{covered.files:,}", f"{covered.queries:,}", f"{outcome.seconds:.1f}")
+        table.add_row(outcome.proof, status, *counts)
+    stderr.print(table)
+    for outcome in result.outcomes:
+        _details(outcome)
+    passed, failed, open_ = (result.named(status) for status in ("passed", "failed", "not provable"))
+    say(
+        f"\n{result.tree}: {len(passed)} proved, {len(failed)} failed, {len(open_)} not provable; "
+        f"{result.failures:,} failures, {result.warnings} warnings"
+    )
+    if result.failures and report_file is None:
+        say("next: --report FILE.parquet keeps every failure with file, row, column and value")
+    elif report_file is not None:
+        say(f"report: {report_file}")
+    if strict and result.warnings and not result.failures:
+        say("warnings fail because of --strict")
+
+
+def _details(outcome: Outcome) -> None:
+    for gap in outcome.gaps[:_GAPS]:
+        say(f"{outcome.proof} not provable: {gap}")
+    if len(outcome.gaps) > _GAPS:
+        say(f"{outcome.proof} not provable: ... and {len(outcome.gaps) - _GAPS} more")
+    shown = [(name, value) for name, value in outcome.measures.items() if value and _is_shown(name)]
+    if shown:
+        say(f"{outcome.proof} measured: " + ", ".join(f"{name} {value:,.6g}" for name, value in shown))
+    for warning in outcome.warnings:
+        say(f"{outcome.proof} warning, {warning.rule}: {warning.message}")
+    counts = dict(outcome.failures.group_by("rule").len().iter_rows())
+    for rule, rows in report.first_a_rule(outcome.failures).group_by("rule", maintain_order=True):
+        say(f"{outcome.proof} {rule[0]}: {counts[rule[0]]:,} failure(s)")
+        for failure in rows.iter_rows(named=True):
+            say(f"    {_line(failure)}")
+        if counts[rule[0]] > rows.height:
+            say(f"    ... and {counts[rule[0]] - rows.height:,} more")
+
+
+def _is_shown(name: str) -> bool:
+    """Measures of single domains are in the report; the terminal shows those of the whole."""
+    return ": " not in name or name.startswith("all domains: ")
+
+
+def _line(failure: dict[str, object]) -> str:
+    ids = [str(failure[name]) for name in ("query-id", "corpus-id") if failure[name] is not None]
+    where = Where(
+        None if failure["file"] is None else str(failure["file"]),
+        failure["row"] if isinstance(failure["row"], int) else None,
+        None if failure["column"] is None else str(failure["column"]),
+        failure["value"],
+    )
+    place = str(where) or str(failure["config"])
+    return f"{place}{' (' + ', '.join(ids) + ')' if ids else ''}: {failure['message']}"
