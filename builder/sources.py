@@ -12,21 +12,19 @@ import re
 import shutil
 import tempfile
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import fsspec
 
-from builder import hub_source
-from builder.build import Source
+from builder import demo, hub_source
 from builder.hub_errors import WITHOUT_NETWORK
 from provenance.errors import DataError, InputError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-__all__ = ["Source", "resolve"]
 
 _HUB = "hf://"
 _HUB_DATASET = re.compile(r"hf://datasets/(?P<repo>[^/@]+/[^/@]+)(?:@(?P<revision>[^/]+))?/?")
@@ -35,12 +33,25 @@ _BLOCK = 1024 * 1024
 _FINAL = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
 
 
+@dataclass(frozen=True)
+class Source:
+    """An input: its address for the record, the revision that it was resolved to, and where it lies on disk now."""
+
+    uri: str
+    revision: str | None
+    path: Path
+
+    def pin(self) -> dict[str, str | None]:
+        """What a release records of it."""
+        return {"uri": self.uri, "revision": self.revision}
+
+
 def resolve(uri: str, *, cache: Path, patterns: Sequence[str] | None = None, pinned: bool = True) -> Source:
     """An address as a folder on this disk.
 
-    A folder is taken as it is, with no revision. A dataset on the Hub is downloaded at one commit: its full sha is the
-    revision, and the address that is recorded names it. Other addresses are streamed into a cache by content; their
-    revision is `sha256:` and the digest of all paths and contents.
+    A folder is taken as it is, with no revision; `demo://` is made on first use. A dataset on the Hub is downloaded at
+    one commit: its full sha is the revision, and the address that is recorded names it. Other addresses are streamed
+    into a cache by content; their revision is `sha256:` and the digest of all paths and contents.
 
     Args:
         uri: the address.
@@ -53,6 +64,8 @@ def resolve(uri: str, *, cache: Path, patterns: Sequence[str] | None = None, pin
         InputError: something is missing, out of reach, or not what it should be.
         SafetyError: another commit than the one asked for was given.
     """
+    if uri.startswith(demo.SCHEME):
+        return Source(uri=uri, revision=None, path=demo.resolve(uri, cache))
     if uri.startswith(_HUB):
         match = _HUB_DATASET.fullmatch(uri)
         if match is None:

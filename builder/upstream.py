@@ -59,6 +59,12 @@ class UpstreamDomain:
         return canonical(pl.concat(list(self.labels.values())), "corpus-id")
 
 
+def needed_configs(benchmark: Benchmark, domain: Domain) -> tuple[str, ...]:
+    """The upstream configs that a domain is read from; the corpus is the same in all languages and read once."""
+    per_language = (f"{language}-{kind}" for language in benchmark.languages for kind in ("queries", "qrels"))
+    return (f"{domain.native_language}-corpus", *per_language)
+
+
 def read_upstream(benchmark: Benchmark, domain: Domain, folder: DatasetFolder) -> UpstreamDomain:
     """Read and check one domain.
 

@@ -11,7 +11,9 @@ import typer
 from provenance.errors import ReleaseError
 from releases.commands import hub
 from releases.commands.build import build
+from releases.commands.card import card
 from releases.commands.diff import diff
+from releases.commands.publish import publish
 from releases.commands.results import results
 from releases.commands.validate import validate
 from releases.terminal import say
@@ -36,11 +38,9 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-app.command()(build)
-app.command()(diff)
-app.command()(results)
+for _command in (build, validate, card, results, diff, publish):
+    app.command()(_command)
 app.add_typer(hub.app, name="hub")
-app.command()(validate)
 
 
 def main() -> None:
