@@ -13,6 +13,7 @@ from releases.commands import hub
 from releases.commands.build import build
 from releases.commands.results import results
 from releases.commands.validate import validate
+from releases.commands.verify import verify
 from releases.terminal import say
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ app.command()(build)
 app.command()(results)
 app.add_typer(hub.app, name="hub")
 app.command()(validate)
+app.command()(verify)
 
 
 def main() -> None:
