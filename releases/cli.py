@@ -11,6 +11,7 @@ import typer
 from provenance.errors import ReleaseError
 from releases.commands import hub
 from releases.commands.build import build
+from releases.commands.publish import publish
 from releases.commands.results import results
 from releases.commands.validate import validate
 from releases.commands.verify import verify
@@ -37,6 +38,7 @@ def _callback() -> None:
 
 
 app.command()(build)
+app.command()(publish)
 app.command()(results)
 app.add_typer(hub.app, name="hub")
 app.command()(validate)

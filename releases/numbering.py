@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from builder.releases_document import Numbering
 from releases.ledger.chain import ledger_path, read_ledger
+from releases.ledger.status import statuses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,11 @@ def next_release(benchmark: Benchmark, ledger: Path | None) -> Numbering:
     entries = read_ledger(ledger_path(benchmark, ledger))
     return Numbering(
         number=len(entries) + 1,
-        earlier=tuple({**entry.release, "revision": entry.revision} for entry in entries),
+        earlier=tuple(
+            {**entry.release, "revision": entry.revision}
+            | ({} if status.why is None else {"status": status.name, "withdrawn_because": status.why})
+            for entry, status in zip(entries, statuses(entries), strict=True)
+        ),
         predecessor_files=dict(_content(entries)),
     )
 

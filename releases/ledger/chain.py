@@ -6,6 +6,8 @@ an earlier one (superseded, withdrawn) stands in the later line's own `releases`
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from provenance.errors import DataError, InputError, SafetyError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from builder.benchmark import Benchmark
 
@@ -106,27 +108,80 @@ def head_digest(entries: Sequence[Entry]) -> str:
 def append(path: Path, entry: Entry) -> None:
     """Add an entry durably, all or nothing: the whole ledger is written beside itself and renamed.
 
+    Several processes may append at once: one after the other looks at what is there by then. An entry that is the
+    last line already (a run that died just after) is not added twice.
+
     Raises:
         SafetyError: the entry does not follow the ledger's last line: someone else published in between.
+        InputError: the ledger cannot be written.
     """
+    try:
+        with _locked(path.parent):
+            _append(path, entry)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def check_writable(path: Path) -> None:
+    """Find out that a ledger cannot be written before anything is published.
+
+    Raises:
+        InputError: it cannot.
+    """
+    try:
+        with _locked(path.parent), _beside(path) as partial:
+            partial.touch()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _append(path: Path, entry: Entry) -> None:
     entries = read_ledger(path)
+    if entries and entries[-1] == entry:
+        return
     if entry.previous != head_digest(entries) or entry.number != len(entries) + 1:
         raise SafetyError(
             f"the ledger has grown since this release was planned: it ends with release {len(entries)}",
             where=Where(str(path)),
             remedy="build the release again on top of it.",
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
-    try:
+    with _beside(path) as partial:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
             file.write(before + entry.line() + "\n")
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Only one process at a time; the folder itself is locked, so that no lock file is left in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    # One name for all: its writer holds the lock, so what lies there was left by a run that was killed.
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        yield partial
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"the ledger cannot be written: {error.strerror}",
+        where=Where(str(path)),
+        remedy="make its folder writable, or name another ledger with --ledger.",
+    )
 
 
 def find(entries: Sequence[Entry], tag: str, path: Path) -> Entry:

@@ -1,0 +1,1 @@
+"""Where releases go: a Hub, the store of a local Hub, or a git repository."""
