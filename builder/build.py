@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from builder import card, documents, expected, gitattributes, manifest, releases_document, tasks
+from builder import card, documents, expected, figures, gitattributes, manifest, releases_document, tasks
 from builder.calibrate import LINK, calibrate
+from builder.card_facts import read_facts
 from builder.dataset_folder import open_dataset
 from builder.digests import sha256_file
 from builder.inputs import JudgeInputs, open_inputs, without_fused
 from builder.judged import Judged
 from builder.layout import (
+    ASSETS,
     FUSED,
     GITATTRIBUTES,
     MANIFEST,
@@ -30,7 +32,7 @@ from builder.layout import (
 from builder.output import new_tree
 from builder.ready import check_pool, check_ready
 from builder.tables import write_table
-from builder.upstream import UpstreamDomain, read_upstream, write_corpus
+from builder.upstream import UpstreamDomain, needed_configs, read_upstream, write_corpus
 from provenance import checks, fusion, runs
 from provenance.ids import canonical
 from provenance.pool import inject
@@ -42,22 +44,10 @@ if TYPE_CHECKING:
 
     from builder.benchmark import Benchmark, Domain
     from builder.releases_document import Numbering
+    from builder.sources import Source
     from builder.steps import Steps
 
 _PAIR = ["query-id", "corpus-id"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """An input as the maintainer wrote it, the revision it was resolved to, and where it lies on disk now."""
-
-    uri: str
-    revision: str | None
-    path: Path
-
-    def pin(self) -> dict[str, str | None]:
-        """What a release records of it."""
-        return {"uri": self.uri, "revision": self.revision}
 
 
 @dataclass(frozen=True)
@@ -99,12 +89,14 @@ def build(request: Request, out: Path, executor: Callable[[], Executor], steps: 
         tag, tree, rows a config, windows by outcome, the fit's objective and iterations, seconds a step.
 
     Raises:
-        InputError, DataError, FitError: bad input; nothing is left at `out`.
+        InputError, DataError, FitError: bad input, or no matplotlib to draw with; nothing is left at `out`.
         SafetyError: something else lies at `out/<tag>`.
     """
     benchmark = request.benchmark
     judge = benchmark.judge(request.judge)
     tag = request.numbering.tag(judge)
+    if request.figures:
+        figures.require()
     with new_tree(out / tag) as tree:
         work = _Work(request, tree, open_inputs(request.inputs.path, judge.name), steps)
         for domain in benchmark.domains.values():
@@ -135,12 +127,8 @@ def _upstream(work: _Work, domain: Domain) -> None:
             write_table(data.queries[language], "queries", work.tree / subset_path("queries", subset))
     work.upstream[domain.name] = data
     work.corpus_files[domain.name] = tuple(f"{domain.name}/{name}" for name in names)
-    kinds = [
-        f"{domain.native_language}-corpus",
-        *(f"{language}-{kind}" for language in benchmark.languages for kind in ("queries", "qrels")),
-    ]
-    for kind in kinds:
-        for file in folder.files(kind, benchmark.split):
+    for config in needed_configs(benchmark, domain):
+        for file in folder.files(config, benchmark.split):
             work.read[f"upstream/{domain.name}/{file.relative_to(folder.path).as_posix()}"] = file
 
 
@@ -266,21 +254,14 @@ def _seal(work: _Work, judged: Judged, tag: str) -> dict[str, Any]:
         documents.write(releases, tree / RELEASES)
         (tree / GITATTRIBUTES).write_text(gitattributes.TEXT, encoding="utf-8", newline="\n")
         rows = config_rows(listed, tables)
-        by_stage = judged.window_counts()
         sums = {name: digest for name, digest in data.items() if name.endswith(".parquet")}
         task_file = tasks.render(benchmark, tag=tag, files=sums)
         (tree / TASK_FILE).write_text(task_file, encoding="utf-8", newline="\n")
-        facts = card.CardFacts(
-            benchmark,
-            judge,
-            tag,
-            configs=listed,
-            releases=releases["releases"],
-            rows=rows,
-            windows=by_stage,
-        )
-        (tree / README).write_text(card.render(facts), encoding="utf-8", newline="\n")
-        for name in (GITATTRIBUTES, TASK_FILE, README, RELEASES):
+        facts = read_facts(tree, benchmark, listed)
+        drawn = figures.draw(facts, tree / ASSETS) if request.figures else ()
+        (tree / README).write_text(card.render(facts, card.figures_of(tree)).text, encoding="utf-8", newline="\n")
+        assets = [f"{ASSETS}/{name}.{kind}" for name in drawn for kind in ("png", "svg")]
+        for name in (GITATTRIBUTES, TASK_FILE, README, RELEASES, *assets):
             tables[name] = manifest.describe_file(tree / name, None, [])
         document = manifest.assemble(
             tables,

@@ -17,17 +17,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DatasetFolder:
-    """A folder and its configs: config name -> split -> files (sorted as the Hub does: by pattern, then by name)."""
+    """A folder and its configs: config name -> split -> patterns of files, relative to the folder."""
 
     path: Path
-    configs: Mapping[str, Mapping[str, tuple[Path, ...]]]
+    configs: Mapping[str, Mapping[str, tuple[str, ...]]]
 
     def files(self, config: str, split: str) -> tuple[Path, ...]:
-        """The files of one split.
+        """The files of one split, by pattern, then by name (as the Hub orders them).
 
         Raises:
-            DataError: there is no such config or split; the nearest thing that exists is named.
+            DataError: there is no such config or split (what there is, is named), or a pattern leaves the folder.
+            InputError: a pattern matches no file.
         """
+        where = Where(str(self.path / README), column="configs", value=config)
+        return tuple(file for pattern in self.patterns(config, split) for file in _matches(self.path, pattern, where))
+
+    def patterns(self, config: str, split: str) -> tuple[str, ...]:
+        """The patterns of one split, as the card has them; errors as `files`, but no file is looked for."""
         card = Where(str(self.path / README), column="configs")
         if config not in self.configs:
             raise DataError(
@@ -46,11 +52,11 @@ class DatasetFolder:
 
 
 def open_dataset(path: Path) -> DatasetFolder:
-    """Read the configs from the front matter of a folder's README.md; each pattern must match at least one file.
+    """Read the configs from the front matter of a folder's README.md.
 
     Raises:
         InputError: no folder or no README.md.
-        DataError: broken front matter, a config twice, a pattern without a file or one that leaves the folder.
+        DataError: broken front matter, a config twice, a pattern that leaves the folder.
     """
     card = path / README
     if not card.is_file():
@@ -59,12 +65,12 @@ def open_dataset(path: Path) -> DatasetFolder:
             where=Where(str(card)),
             remedy="check the URI; a dataset folder has its card and its Parquet files.",
         )
-    configs: dict[str, dict[str, tuple[Path, ...]]] = {}
+    configs: dict[str, dict[str, tuple[str, ...]]] = {}
     for entry in front_matter(card).get("configs") or []:
-        name, files = _config(path, card, entry)
+        name, splits = _config(card, entry)
         if name in configs:
             raise DataError(f"config '{name}' stands twice", where=Where(str(card), column="configs"))
-        configs[name] = files
+        configs[name] = splits
     if not configs:
         raise DataError(
             "the card declares no configs",
@@ -99,7 +105,7 @@ def front_matter(card: Path) -> dict[str, Any]:
     return parsed
 
 
-def _config(path: Path, card: Path, entry: Any) -> tuple[str, dict[str, tuple[Path, ...]]]:
+def _config(card: Path, entry: Any) -> tuple[str, dict[str, tuple[str, ...]]]:
     where = Where(str(card), column="configs", value=entry if not isinstance(entry, dict) else entry.get("config_name"))
     if not isinstance(entry, dict) or not isinstance(entry.get("config_name"), str):
         raise DataError("a config has no name that is a string (quote it)", where=where)
@@ -108,19 +114,19 @@ def _config(path: Path, card: Path, entry: Any) -> tuple[str, dict[str, tuple[Pa
         data_files = [{"split": "train", "path": data_files}]
     if not isinstance(data_files, list):
         raise DataError("a config has no list of data_files", where=where)
-    splits: dict[str, tuple[Path, ...]] = {}
+    splits: dict[str, tuple[str, ...]] = {}
     for item in data_files:
         if not isinstance(item, dict) or not isinstance(item.get("split"), str) or "path" not in item:
             raise DataError("an entry of data_files needs `split` and `path`", where=where)
         patterns = item["path"] if isinstance(item["path"], list) else [item["path"]]
-        splits[item["split"]] = tuple(file for pattern in patterns for file in _matches(path, pattern, where))
+        for pattern in patterns:
+            if not isinstance(pattern, str) or pattern.startswith("/") or ".." in pattern.split("/"):
+                raise DataError(f"the pattern {pattern!r} is no path inside the dataset", where=where)
+        splits[item["split"]] = tuple(patterns)
     return entry["config_name"], splits
 
 
-def _matches(path: Path, pattern: Any, where: Where) -> list[Path]:
-    if not isinstance(pattern, str) or pattern.startswith("/") or ".." in pattern.split("/"):
-        raise DataError(f"the pattern {pattern!r} is no path inside the dataset", where=where)
-    root = path.resolve()
+def _matches(path: Path, pattern: str, where: Where) -> list[Path]:
     found = sorted(file for file in path.glob(pattern) if file.is_file())
     if not found:
         raise InputError(
@@ -128,9 +134,6 @@ def _matches(path: Path, pattern: Any, where: Where) -> list[Path]:
             where=where,
             remedy="the folder is incomplete, or its card is broken: fetch it again.",
         )
-    # A Hub cache links its files to blobs beside the snapshot, so only the path itself must stay inside.
-    if any(root not in (root / file.relative_to(path)).parents for file in found):
-        raise DataError(f"the pattern '{pattern}' leaves the dataset", where=where)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 _TWO_LETTERS = {"eng": "en", "fra": "fr", "deu": "de", "ita": "it", "por": "pt", "spa": "es"}
 """ISO 639-3 to ISO 639-1 where the Hub's language filter knows the short form; others keep three letters."""
+
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufdd0-\ufdef\ufeff\ufffe\uffff]")
 
 
 def render(benchmark: Benchmark, configs: Iterable[Config]) -> str:
@@ -47,4 +50,6 @@ def _language(code: str) -> str:
 
 
 def _quote(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    quoted = json.dumps(text, ensure_ascii=False)
+    # What YAML takes for a line break, or does not allow as it stands.
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)

@@ -32,17 +32,3 @@ class Judged:
     item_params: dict[str, Any]
     windows: dict[str, Any] | None
     made: str
-
-    def window_counts(self) -> dict[str, dict[str, int]] | None:
-        """Windows, fitted and left out a stage, over all domains and phases; None where they are not known."""
-        if self.windows is None:
-            return None
-        totals = {stage: {"windows": 0, "fitted": 0, "left_out": 0} for stage in STAGES}
-        for stages in self.windows["domains"].values():
-            for stage, phases in stages.items():
-                total = totals[stage]
-                for outcomes in phases.values():
-                    total["windows"] += sum(outcomes.values())
-                    total["fitted"] += outcomes["fitted"]
-                    total["left_out"] += sum(outcomes.values()) - outcomes["fitted"]
-        return totals

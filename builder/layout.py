@@ -23,6 +23,7 @@ TASK_FILE = "rcp_ndcg_tasks.py"
 GITATTRIBUTES = ".gitattributes"
 MANIFEST = "provenance/manifest.json"
 RELEASES = "provenance/releases.json"
+ASSETS = "assets"
 
 SUBSET_KINDS = ("corpus", "queries", "qrels", "top_ranked")
 PROVENANCE_KINDS = ("pool", "first_stage", "runs", "judge_criteria", "calibration")

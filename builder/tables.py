@@ -48,7 +48,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         )
     try:
         return pq.ParquetFile(path)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
 
 
@@ -61,7 +61,7 @@ def read_arrow(path: Path, columns: list[str] | None = None) -> pa.Table:
     with open_parquet(path) as file:
         try:
             return file.read(columns=columns)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, error) from error
 
 
@@ -70,7 +70,7 @@ def batches(path: Path, columns: list[str] | None = None, *, rows: int = TABLE_R
     with open_parquet(path) as file:
         try:
             yield from file.iter_batches(batch_size=rows, columns=columns)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, error) from error
 
 
@@ -80,6 +80,19 @@ def read_frame(path: Path, schema: pa.Schema, *, nullable: frozenset[str] = froz
     Raises:
         InputError: no such file.
         DataError: a column is missing or of another type; a null outside `nullable`; a NaN or an infinity.
+    """
+    check_columns(path, schema)
+    frame = pl.DataFrame(pl.from_arrow(read_arrow(path, schema.names).cast(schema)))
+    _refuse_bad_values(frame, path, nullable)
+    return frame
+
+
+def check_columns(path: Path, schema: pa.Schema) -> None:
+    """Refuse a Parquet file that lacks a column of `schema`, or has it with a type that would have to be narrowed.
+
+    Raises:
+        InputError: no such file.
+        DataError: a column is missing or of another type.
     """
     with open_parquet(path) as file:
         found = file.schema_arrow
@@ -97,9 +110,6 @@ def read_frame(path: Path, schema: pa.Schema, *, nullable: frozenset[str] = froz
                 where=Where(str(path), column=field.name),
                 remedy=f"write the column as {field.type}; a type is never narrowed here.",
             )
-    frame = pl.DataFrame(pl.from_arrow(read_arrow(path, schema.names).cast(schema)))
-    _refuse_bad_values(frame, path, nullable)
-    return frame
 
 
 def conform(table: pa.Table | pl.DataFrame, kind: str) -> pa.Table:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pyarrow as pa
 
 from builder import documents
 from builder.dataset_folder import DatasetFolder, open_dataset
@@ -24,6 +25,7 @@ from builder.tables import read_frame
 from provenance.errors import DataError, InputError, Where
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 _NULLABLE = {"runs": frozenset({"score", "rank_by_score"}), "qrels": frozenset({"gain", "theta"})}
@@ -65,13 +67,16 @@ class ReleaseTree:
             split = next(iter(splits)) if len(splits) == 1 else "test"
         return self.dataset.files(name, split)
 
-    def table(self, kind: str, *, subset: str | None = None, split: str | None = None) -> pl.DataFrame:
+    def table(
+        self, kind: str, *, subset: str | None = None, split: str | None = None, columns: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """A table of the tree in file order, with exactly its schema's columns (corpus: use `files`).
 
         Args:
             kind: a name in `layout.SUBSET_KINDS` (with `subset`) or `layout.PROVENANCE_KINDS` (with `split`, a domain).
             subset: the subset of a subset kind.
             split: the domain of a provenance kind.
+            columns: only these are read, in this order.
 
         Raises:
             InputError, DataError: as `tables.read_frame`, and for an unknown config.
@@ -79,8 +84,8 @@ class ReleaseTree:
         if kind == "corpus" or kind not in (*SUBSET_KINDS, *PROVENANCE_KINDS):
             raise ValueError(kind)
         paths = self.files(kind, subset=subset, split=split)
-        nullable = _NULLABLE.get(kind, frozenset())
-        return pl.concat([read_frame(path, SCHEMAS[kind], nullable=nullable) for path in paths])
+        schema = SCHEMAS[kind] if columns is None else pa.schema([SCHEMAS[kind].field(name) for name in columns])
+        return pl.concat([read_frame(path, schema, nullable=_NULLABLE.get(kind, frozenset())) for path in paths])
 
     @cached_property
     def releases(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from builder.layout import SCHEMAS
 from builder.tables import CORPUS_METADATA, batches, open_parquet, read_frame, write_table
+from provenance import checks
 from provenance.errors import DataError, Where
 from provenance.ids import canonical, id_number
 
@@ -56,6 +57,12 @@ class UpstreamDomain:
     def all_labels(self) -> pl.DataFrame:
         """Every language's labels, canonical order."""
         return canonical(pl.concat(list(self.labels.values())), "corpus-id")
+
+
+def needed_configs(benchmark: Benchmark, domain: Domain) -> tuple[str, ...]:
+    """The upstream configs that a domain is read from; the corpus is the same in all languages and read once."""
+    per_language = (f"{language}-{kind}" for language in benchmark.languages for kind in ("queries", "qrels"))
+    return (f"{domain.native_language}-corpus", *per_language)
 
 
 def read_upstream(benchmark: Benchmark, domain: Domain, folder: DatasetFolder) -> UpstreamDomain:
@@ -195,14 +202,15 @@ def _read_queries(files: Sequence[Path], language: str, seen: dict[str, str]) ->
                 )
             seen[identifier] = language
         if "language" in names:
-            wrong = (frame["language"] != language).arg_true()
-            if wrong.len():
-                row = int(wrong[0])
-                raise DataError(
-                    f"a query of the {language} config says it is {frame['language'][row]}",
-                    where=Where(str(file), row, "language", frame["language"][row]),
-                    remedy="the upstream configs and their language column must agree.",
-                )
+            checks.refuse(
+                frame,
+                pl.col("language") != language,
+                f"a query of the {language} config is in another language",
+                column="language",
+                file=str(file),
+                remedy="the upstream configs and their language column must agree.",
+                context=["id"],
+            )
         frames.append(frame.select("id", "text"))
     return pl.concat(frames).sort([id_number("id"), "id"])
 
@@ -210,31 +218,19 @@ def _read_queries(files: Sequence[Path], language: str, seen: dict[str, str]) ->
 def _read_labels(files: Sequence[Path], queries: pl.DataFrame, known: set[str], page_ids: pl.Series) -> pl.DataFrame:
     frames = []
     for file in files:
-        frame = read_frame(file, _LABELS).with_row_index("row")
-        for column, ids in (("query-id", pl.Series(list(known))), ("corpus-id", page_ids)):
-            _refuse_first(
-                frame.filter(~pl.col(column).is_in(ids.implode())),
-                file,
-                column,
-                f"a label's {column} is not among the domain's {'questions' if column == 'query-id' else 'pages'}",
-                "labels and corpus must come from the same upstream revision.",
-            )
-        _refuse_first(
-            frame.filter(pl.col("score") <= 0), file, "score", "a label is not positive", "only positives are labels."
+        frame, name = read_frame(file, _LABELS), str(file)
+        checks.refuse_unknown(frame, "query-id", known, "the domain's questions", file=name)
+        checks.refuse_unknown(frame, "corpus-id", page_ids.to_list(), "the domain's pages", file=name)
+        checks.refuse_repeats(frame, ["query-id", "corpus-id"], column="corpus-id", file=name)
+        checks.refuse(
+            frame,
+            pl.col("score") <= 0,
+            "a label is not positive",
+            column="score",
+            file=name,
+            remedy="upstream labels are positives only; a page without a label has no row.",
+            context=["query-id", "corpus-id"],
         )
-        _refuse_first(
-            frame.filter(pl.struct("query-id", "corpus-id").is_duplicated()),
-            file,
-            "corpus-id",
-            "a (query, page) pair is labelled twice",
-            "keep one label a pair.",
-        )
-        frames.append(frame.drop("row"))
+        frames.append(frame)
     own = pl.concat(frames).filter(pl.col("query-id").is_in(queries["id"].implode()))
     return canonical(own, "corpus-id")
-
-
-def _refuse_first(bad: pl.DataFrame, file: Path, column: str, what: str, remedy: str) -> None:
-    if bad.height:
-        row = bad.row(0, named=True)
-        raise DataError(what, where=Where(str(file), row["row"], column, row[column]), remedy=remedy)

@@ -12,6 +12,7 @@ from builder.proofs import (  # noqa: F401 - importing a family registers its pr
     joins,
     notes,
     pool,
+    predecessor,
     releases,
     runs,
     structure,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from builder.proofs.outcome import Outcome
 
 
-ORDER = ("M1", "S1", "S2", "J1", "J2", "U1", "P1", "P2", "P3", "G1", "G2", "R1", "L1", "C1", "C2", "N1")
+ORDER = ("M1", "S1", "S2", "J1", "J2", "U1", "P1", "P2", "P3", "G1", "G2", "R1", "L1", "C1", "C2", "C3", "N1")
 """The order of DESIGN section 4; proofs that other families add follow by name."""
 
 

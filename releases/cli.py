@@ -11,7 +11,9 @@ import typer
 from provenance.errors import ReleaseError
 from releases.commands import hub
 from releases.commands.build import build
+from releases.commands.card import card
 from releases.commands.publish import publish
+from releases.commands.diff import diff
 from releases.commands.results import results
 from releases.commands.validate import validate
 from releases.commands.verify import verify
@@ -38,7 +40,9 @@ def _callback() -> None:
 
 
 app.command()(build)
+app.command()(card)
 app.command()(publish)
+app.command()(diff)
 app.command()(results)
 app.add_typer(hub.app, name="hub")
 app.command()(validate)

@@ -24,8 +24,9 @@ def notes(facts: Facts) -> Iterator[Finding]:
     """Counts what a user of the data should know, and proves each count that the benchmark file's `[expected]` has.
 
     A group is pages of a domain with byte-identical text that is not empty; its labels differ where some query grades
-    two of its pages differently (a page without a label counts as 0). Batches are how often the language blocks repeat
-    when a domain's queries are put in order of their ids. What is not declared is shown and not judged.
+    two of its pages differently (a page without a label counts as 0). Language blocks are runs of one language when a
+    domain's queries stand in order of their ids; they repeat where there are more of them than languages. What is not
+    declared is shown and not judged.
     """
     totals: dict[str, int] = {}
 
@@ -92,7 +93,7 @@ def count(facts: Facts, domain: str) -> dict[str, int]:
         "pages_of_identical_text": groups.height,
         "groups_with_differing_labels": differing(groups, labels),
         "language_blocks": blocks,
-        "batches_of_language_blocks": -(-blocks // max(len(queries), 1)),
+        "language_blocks_repeat": int(blocks > len(queries)),
         "injected_pairs": int(pool["gt_injected"].sum()),
     }
 

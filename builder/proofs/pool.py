@@ -273,7 +273,7 @@ def _qrels(facts: Facts, table: Table, own: pl.DataFrame) -> Iterator[Finding]:
 
 def _top_ranked(facts: Facts, table: Table, own: pl.DataFrame) -> Iterator[Finding]:
     frame = facts.frame(table, ["query-id", "corpus-ids"])
-    yield Coverage(frame.height, len(table.files), frame["query-id"].n_unique())
+    yield Coverage(frame.height, len(table.files))
     wanted = own.group_by("query-id", maintain_order=True).agg(pl.col("corpus-id").alias("pool"))
     joined = frame.join(wanted, on="query-id", how="left", maintain_order="left")
     bad = joined.filter(pl.col("pool").is_not_null() & pl.col("corpus-ids").ne_missing(pl.col("pool")))

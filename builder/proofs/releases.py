@@ -111,6 +111,8 @@ def _texts(facts: Facts, entries: Sequence[Mapping[str, Any]]) -> Iterator[Findi
         message = f"the task file must name its own release, {own}"
         yield fault("task-revision", message, file=TASK_FILE, row=row, column="_REVISION", value=found[1])
     text = facts.front.text
+    if not text:
+        raise UnprovableError("there is no card that could name the releases")
     yield Coverage(files=1)
     for entry in entries:
         for key in ("tag", "revision"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from builder.layout import windows_path
+from builder.proofs.facts import UnprovableError
 from builder.proofs.outcome import Coverage, Finding, Measure, Warn, fault
 from builder.proofs.places import failures
 from builder.proofs.registry import or_gap, proof
@@ -28,6 +29,8 @@ def windows(facts: Facts) -> Iterator[Finding]:
     reasons: the raw answers are not published; they are proved when the release is built.
     """
     account = facts.windows()
+    if not facts.domains():
+        raise UnprovableError("the card names no domain")
     name = windows_path(facts.judge())
     if account["judge"] != facts.judge():
         yield fault(

@@ -218,7 +218,7 @@ def _release_files(revision: str, domain: str, tables: list[str]) -> dict[str, t
 def _checked(path: Path, expected: str, revision: str) -> str:
     """The sha256 of the file, which is the expected one."""
     if not path.is_file():
-        raise ReleaseDataError(f"{path} is missing: the download of release '{revision}' is incomplete. Load it again.")
+        raise ReleaseDataError(f"{path} is missing: the download of release '{revision}' is incomplete: load it again.")
     with path.open("rb") as file:
         digest = hashlib.sha256()
         for block in iter(lambda: file.read(1 << 20), b""):

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from builder import demo
 from builder.benchmark import DEFAULT, load_benchmark
-from builder.build import Request, Source
+from builder.build import Request
 from builder.build import build as build_tree
+from builder.fetch import fetch_inputs, fetch_upstream
 from builder.steps import Steps
-from provenance.errors import InputError, Where
 from releases.numbering import next_release
 from releases.terminal import print_json, say
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from builder.benchmark import Benchmark, Judge
+    from builder.benchmark import Benchmark
 
 
 def build(
@@ -44,8 +43,8 @@ def build(
     request = Request(
         benchmark=chosen,
         judge=judge,
-        inputs=_inputs(chosen.judge(judge), inputs),
-        upstream={name: _folder(item.upstream, item.upstream_as_written) for name, item in chosen.domains.items()},
+        inputs=fetch_inputs(chosen.judge(judge), inputs),
+        upstream={name: fetch_upstream(chosen, name) for name in chosen.domains},
         numbering=next_release(chosen, ledger),
         figures=figures,
     )
@@ -61,26 +60,6 @@ def _runner(workers: int) -> Executor:
         return ThreadPoolExecutor(1)
     # Not forked: a fork of a process that runs threads can hang.
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-
-
-def _inputs(judge: Judge, override: str | None) -> Source:
-    if override is not None:
-        return _folder(override, override)
-    if judge.inputs is None:
-        raise InputError(
-            f"judge '{judge.name}' has no inputs in the benchmark file",
-            where=Where(column=f"judges.{judge.name}.inputs"),
-            remedy="name them with --inputs.",
-        )
-    return _folder(judge.inputs, judge.inputs_as_written or judge.inputs)
-
-
-def _folder(uri: str, written: str) -> Source:
-    if uri.startswith("demo://"):
-        return Source(written, None, demo.resolve(uri))
-    if not Path(uri).is_dir():
-        raise InputError("no such folder", where=Where(uri), remedy="check the benchmark file, or --inputs.")
-    return Source(written, None, Path(uri))
 
 
 def _summarise(report: dict[str, Any], benchmark: Benchmark) -> None:

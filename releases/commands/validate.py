@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from builder import documents, report
+from builder import demo, documents, report
 from builder.benchmark import load_benchmark
 from builder.layout import RELEASES
 from builder.proofs.facts import Facts
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _COLOURS = {"passed": "green", "failed": "red", "not provable": "yellow"}
 _NEEDS_UPSTREAM = ("J2", "U1")
+_GAPS = 5
 
 
 def validate(
@@ -80,9 +81,11 @@ def _upstream(benchmark: Benchmark | None, asked: list[str]) -> dict[str, Path]:
     """
     if benchmark is None:
         return {}
-    reached = {
-        name: Path(domain.upstream) for name, domain in benchmark.domains.items() if Path(domain.upstream).is_dir()
-    }
+    reached = {}
+    for name, domain in benchmark.domains.items():
+        folder = demo.resolve(domain.upstream) if domain.upstream.startswith(demo.SCHEME) else Path(domain.upstream)
+        if folder.is_dir():
+            reached[name] = folder
     lost = [domain.upstream for name, domain in benchmark.domains.items() if name not in reached]
     if lost and set(asked) & set(_NEEDS_UPSTREAM):
         raise InputError(
@@ -97,14 +100,13 @@ def _upstream(benchmark: Benchmark | None, asked: list[str]) -> dict[str, Path]:
 
 def _summarise(result: Validation, report_file: Path | None, *, strict: bool) -> None:
     table = Table(box=None, pad_edge=False)
-    for name in ("proof", "status", "rows", "files", "queries", "s"):
+    for name in ("proof", "status", "rows", "files", "queries", "seconds"):
         table.add_column(name, justify="left" if name in {"proof", "status"} else "right", no_wrap=True)
-    table.add_column("what holds")
     for outcome in result.outcomes:
         covered = outcome.coverage
         status = Text(outcome.status, style=_COLOURS[outcome.status])
         counts = (f"{covered.rows:,}", f"{covered.files:,}", f"{covered.queries:,}", f"{outcome.seconds:.1f}")
-        table.add_row(outcome.proof, status, *counts, Text(outcome.title))
+        table.add_row(outcome.proof, status, *counts)
     stderr.print(table)
     for outcome in result.outcomes:
         _details(outcome)
@@ -122,8 +124,13 @@ def _summarise(result: Validation, report_file: Path | None, *, strict: bool) ->
 
 
 def _details(outcome: Outcome) -> None:
-    for gap in outcome.gaps:
+    for gap in outcome.gaps[:_GAPS]:
         say(f"{outcome.proof} not provable: {gap}")
+    if len(outcome.gaps) > _GAPS:
+        say(f"{outcome.proof} not provable: ... and {len(outcome.gaps) - _GAPS} more")
+    shown = [(name, value) for name, value in outcome.measures.items() if value and _is_shown(name)]
+    if shown:
+        say(f"{outcome.proof} measured: " + ", ".join(f"{name} {value:,.6g}" for name, value in shown))
     for warning in outcome.warnings:
         say(f"{outcome.proof} warning, {warning.rule}: {warning.message}")
     counts = dict(outcome.failures.group_by("rule").len().iter_rows())
@@ -133,6 +140,11 @@ def _details(outcome: Outcome) -> None:
             say(f"    {_line(failure)}")
         if counts[rule[0]] > rows.height:
             say(f"    ... and {counts[rule[0]] - rows.height:,} more")
+
+
+def _is_shown(name: str) -> bool:
+    """Measures of single domains are in the report; the terminal shows those of the whole."""
+    return ": " not in name or name.startswith("all domains: ")
 
 
 def _line(failure: dict[str, object]) -> str:

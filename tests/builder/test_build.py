@@ -27,8 +27,9 @@ def build(world: Path, *extra: str | Path) -> Done:
     """Build the tiny world into out/."""
     benchmark = world / "benchmark.toml"
     return release_here(
-        "build", "--benchmark", benchmark, "--judge", "toy", "--out", world / "out", "--workers", "1", *extra
-    )
+        "build", "--benchmark", benchmark, "--judge", "toy", "--out", world / "out", "--workers", "1",
+        "--no-figures", *extra,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +140,7 @@ def test_a_tree_is_a_function_of_its_inputs(built: Path, tmp_path: Path) -> None
     shutil.copytree(built, elsewhere, ignore=shutil.ignore_patterns("out"))
     done = release(
         "build", "--benchmark", "../benchmark.toml", "--judge", "toy", "--out", "trees", "--workers", "2",
+        "--no-figures",
         cwd=(elsewhere / "upstream"),
     )  # fmt: skip
     assert done.code == 0, done.stderr

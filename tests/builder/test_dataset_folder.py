@@ -67,7 +67,7 @@ def test_a_broken_card_is_named(old: str, new: str, error: type[Exception], need
     """Each fault of a card has its own sentence."""
     assert old in GOOD
     with pytest.raises(error, match=needle):
-        open_dataset(folder(tmp_path, GOOD.replace(old, new, 1)))
+        open_dataset(folder(tmp_path, GOOD.replace(old, new, 1))).files("english-queries", "test")
 
 
 def test_what_a_dataset_lacks_is_said_with_what_it_has(tmp_path: Path) -> None:

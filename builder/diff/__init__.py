@@ -1,0 +1,5 @@
+"""What changed between two releases: the document, its renderers, and what a card and a changelog say of it."""
+
+from builder.diff.changelog import changelog, relation
+
+__all__ = ["changelog", "relation"]

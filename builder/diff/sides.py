@@ -1,0 +1,184 @@
+"""A release as a diff sees it: its tree, what its manifest says of each file, and its own entry of releases.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pyarrow as pa
+
+from builder import documents
+from builder.diff.rows import RowChanges, count, key, match
+from builder.digests import sha256_file
+from builder.layout import MANIFEST, PROVENANCE_KINDS, SCHEMAS, SUBSET_KINDS, config_name
+from builder.proofs.facts import Facts
+from builder.tables import batches, check_columns, open_parquet
+from builder.tree import ReleaseTree, open_tree
+from builder.upstream import read_pages
+from provenance.errors import DataError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_SHARE_ROWS = 2_000_000
+"""Rows of a table that are compared at once: what a small machine holds twice."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table: its kind, and the subset (or, for a corpus and provenance, the domain) that it is of."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two releases.
+
+    Attributes:
+        label: how the person named it.
+        tree: its tables.
+        files: path -> what the manifest says of the file (`sha256`, `bytes`; for tables `rows`, `content_sha256`).
+        sealed: whether `files` is from a manifest of this tool; else the files were hashed now.
+    """
+
+    label: str
+    tree: ReleaseTree
+    files: Mapping[str, Mapping[str, Any]]
+    sealed: bool
+
+    @property
+    def releases(self) -> list[Mapping[str, Any]]:
+        """The entries of releases.json, the own one last; none where the tree has another form of it."""
+        listed = self.tree.releases.get("releases")
+        return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        """The tree's own entry of releases.json; empty where it has none."""
+        return self.releases[-1] if self.releases else {}
+
+    @cached_property
+    def parts(self) -> dict[Part, tuple[Path, ...]]:
+        """Every table that the layout knows and its files, by kind; a corpus once a domain."""
+        found: dict[Part, tuple[Path, ...]] = {}
+        for kind in SUBSET_KINDS:
+            for subset in self.tree.subsets():
+                name = subset.rsplit("__", 1)[0] if kind == "corpus" else subset
+                if config_name(kind, subset) in self.tree.dataset.configs:
+                    found.setdefault(Part(kind, name), self.tree.files(kind, subset=subset))
+        for kind in PROVENANCE_KINDS:
+            for domain, files in self.tree.dataset.configs.get(config_name(kind), {}).items():
+                found[Part(kind, domain)] = files
+        return found
+
+    def judge(self) -> str | None:
+        """The judge whose item parameters the tree holds; None where it holds none, or several."""
+        stem = "provenance/item_params."
+        names = [name for name in self.files if name.startswith(stem) and name.endswith(".json")]
+        return names[0].removeprefix(stem).removesuffix(".json") if len(names) == 1 else None
+
+    def digests(self, part: Part, of: str) -> list[object]:
+        """What a table's files are known by: `sha256` of their bytes, or `content_sha256` of their rows."""
+        return [self.files[self.relative(path)].get(of) for path in self.parts[part]]
+
+    def relative(self, path: Path) -> str:
+        """A file's name in the tree."""
+        return path.relative_to(self.tree.path).as_posix()
+
+    def rows(self, part: Part) -> int:
+        """The rows of a table, from its files' footers."""
+        total = 0
+        for path in self.parts[part]:
+            with open_parquet(path) as file:
+                total += file.metadata.num_rows
+        return total
+
+    def share(self, part: Part, number: int, of: int) -> pl.DataFrame:
+        """The rows of a table whose query falls into one of `of` shares; a corpus is one share.
+
+        Raises:
+            InputError, DataError: a file is missing or broken, or a column is missing or of another type.
+        """
+        if part.kind == "corpus":
+            return read_pages(self.parts[part]).frame
+        schema = SCHEMAS[part.kind]
+        frames = [pl.DataFrame(pl.from_arrow(schema.empty_table()))]
+        for path in self.parts[part]:
+            check_columns(path, schema)
+            for batch in batches(path, schema.names):
+                frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch.select(schema.names).cast(schema)])))
+                frames.append(frame.filter(pl.col("query-id").hash() % of == number) if of > 1 else frame)
+        return pl.concat(frames)
+
+
+def open_side(path: Path, label: str) -> Side:
+    """Open a release tree for a diff.
+
+    A manifest of this tool is believed, as far as each file is there with the size that it says: `release validate`
+    (proof M1) is what proves it. Without one every file is hashed.
+
+    Raises:
+        InputError: no tree there, or a file is missing.
+        DataError: the tree is no release, or its manifest does not describe it.
+    """
+    tree = open_tree(path)
+    if not (path / MANIFEST).is_file():
+        names = Facts(path).files
+        return Side(label, tree, {name: {"sha256": sha256_file(path / name)} for name in names}, sealed=False)
+    manifest = documents.read(path / MANIFEST)
+    files = manifest.get("files") if isinstance(manifest, dict) else None
+    if not isinstance(files, dict) or not all(isinstance(fact, dict) and "sha256" in fact for fact in files.values()):
+        raise DataError(
+            "not a manifest of this tool",
+            where=Where(str(path / MANIFEST), column="files"),
+            remedy="run `release validate` on the tree.",
+        )
+    _check_sizes(tree, files)
+    return Side(label, tree, files, sealed=True)
+
+
+def _check_sizes(tree: ReleaseTree, files: Mapping[str, Mapping[str, Any]]) -> None:
+    tables = {
+        path.relative_to(tree.path).as_posix()
+        for splits in tree.dataset.configs.values()
+        for paths in splits.values()
+        for path in paths
+    }
+    for name in sorted(tables | files.keys()):
+        path = tree.path / name
+        size = path.stat().st_size if path.is_file() else None
+        said = files.get(name, {}).get("bytes")
+        if size is None or size != said or (name in tables and "content_sha256" not in files[name]):
+            raise DataError(
+                "the manifest does not describe this file",
+                where=Where(str(path), column="bytes", value="missing" if size is None else size),
+                remedy="run `release validate` on the tree: proof M1 names every such file.",
+            )
+
+
+def part_changes(old: Side, new: Side, part: Part) -> RowChanges:
+    """How a table differs, row by row; both sides have it. Memory: a share of the table, twice."""
+    rows = max(old.rows(part), new.rows(part))
+    shares = max(1, -(-rows // _SHARE_ROWS)) if part.kind not in {"corpus", "queries"} else 1
+    keys = ["id"] if part.kind == "corpus" else key(part.kind)
+    total = RowChanges()
+    for number in range(shares):
+        before, after = (side.share(part, number, shares) for side in (old, new))
+        total += count(match(before, after, keys, what=f"{part.kind} of {part.name}"))
+    return total
+
+
+def identical(old: Side, new: Side, part: Part) -> bool:
+    """Whether digests say that a table is the same, of bytes or of rows in order; both sides have it."""
+    asked = ["sha256", *(["content_sha256"] if old.sealed and new.sealed else [])]
+    return any(old.digests(part, of) == new.digests(part, of) for of in asked)
+
+
+def in_both(old: Side, new: Side) -> Iterator[Part]:
+    """The tables that both have, in the new card's order."""
+    return (part for part in new.parts if part in old.parts)

@@ -1,0 +1,85 @@
+"""`release diff`: what changed between two releases."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from builder import sources
+from builder.benchmark import Benchmark, load_benchmark
+from builder.demo import default_cache
+from builder.diff.compare import compare
+from builder.diff.render import as_html, as_markdown, as_text
+from builder.diff.report import blocks
+from builder.diff.sentences import broken
+from builder.diff.sides import Side, open_side
+from builder.steps import Steps
+from provenance.errors import BenchmarkError, DataError, InputError, UsageError, Where
+from releases.terminal import print_json, say
+
+_REVISION = re.compile(r"[^/@\s:]+/[^/@\s:]+@[^/@\s]+")
+
+
+def diff(
+    old: Annotated[str, typer.Argument(help="The earlier release: a tree, or owner/name@revision.")],
+    new: Annotated[str, typer.Argument(help="The later release, likewise.")],
+    benchmark: Annotated[
+        str | None, typer.Option(help="An embedded benchmark, or a .toml file; by default the one that NEW names.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout: every number, unrounded.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Markdown on stdout, e.g. for a step summary.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="One self-contained HTML page on stdout.")] = False,
+) -> None:
+    """Show what changed from OLD to NEW: rows, gains, ideal lists, and which leaderboard claims still stand.
+
+    Ends with exit code 3 where something changed that NEW must not change.
+    """
+    if json + markdown + html > 1:
+        raise UsageError("one format at a time", remedy="name one of --json, --markdown and --html.")
+    sides = (_side(old), _side(new))
+    document = compare(*sides, _benchmark(sides[1], benchmark), Steps(time.perf_counter, say))
+    if json:
+        print_json(document)
+    else:
+        render = as_markdown if markdown else as_html if html else as_text
+        typer.echo(render(blocks(document)), nl=False)
+    for sentence in broken(document):
+        raise DataError(
+            sentence,
+            where=Where(sides[1].label),
+            remedy="run `release validate NEW --against OLD --proof C3`: it names every file, row, column and value.",
+        )
+
+
+def _side(named: str) -> Side:
+    if Path(named).is_dir():
+        return open_side(Path(named), named)
+    match = _REVISION.fullmatch(named)
+    if match is None:
+        raise InputError(
+            "no such folder, and no owner/name@revision either",
+            where=Where(named),
+            remedy="name a release tree, e.g. dist/<tag>, or a published release, e.g. owner/name@<tag>.",
+        )
+    say(f"fetching {named}")
+    return open_side(sources.resolve(f"hf://datasets/{named}", cache=default_cache(), pinned=False).path, named)
+
+
+def _benchmark(new: Side, name: str | None) -> Benchmark:
+    """The benchmark that was asked for, or the embedded one that the new tree's releases.json names."""
+    if name is not None:
+        return load_benchmark(name)
+    said = new.tree.releases.get("benchmark")
+    try:
+        # Only an embedded one: a tree does not name files of this machine.
+        return load_benchmark(str(said).replace("/", " ").removesuffix(".toml"))
+    except (InputError, BenchmarkError) as error:
+        raise InputError(
+            f"the benchmark of this release is not embedded: {said!r}",
+            where=Where(new.label),
+            remedy="name its benchmark file with --benchmark.",
+        ) from error

@@ -1,0 +1,118 @@
+"""What the tests inside mteb share: a Hub on loopback, caches of a test's own, the task file loaded from a path.
+
+They run in environments that have mteb (`scripts/test-mteb` makes them); elsewhere this folder is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if find_spec("mteb") is None:
+    collect_ignore_glob = ["*"]
+else:
+    # huggingface_hub and datasets read these when they are imported.
+    os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="hf-home-")
+    os.environ["MTEB_CACHE"] = str(Path(os.environ["HF_HOME"]) / "mteb")
+    os.environ["HF_HUB_DISABLE_XET"] = "1"
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import pytest
+from releases.local_hub import Faults, LocalHub
+from support.command import release_here
+from support.tiny import write_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+
+@pytest.fixture(autouse=True)
+def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caches that no other test has filled."""
+    import datasets
+    import huggingface_hub
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets-cache")
+
+
+@pytest.fixture(scope="session")
+def tiny_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The benchmark file of the tiny world; its release tree lies at `dist/v1-toy` beside it. Read only."""
+    benchmark = write_world(tmp_path_factory.mktemp("tiny"))
+    out = benchmark.parent / "dist"
+    built = release_here("build", "--benchmark", benchmark, "--judge", "toy", "--out", out, "--workers", "1")
+    assert built.code == 0, built.stderr
+    return benchmark
+
+
+@pytest.fixture
+def tiny_tree(tiny_world: Path) -> Path:
+    """The tiny release. Read only."""
+    return tiny_world.parent / "dist" / "v1-toy"
+
+
+@pytest.fixture
+def faults() -> Faults:
+    """What goes wrong on the Hub, and the record of requests."""
+    return Faults()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
+    """A Hub on loopback, where every client of this process looks."""
+    import datasets
+    import huggingface_hub
+    from huggingface_hub import HfApi, hf_api
+
+    with LocalHub(tmp_path / "store", faults=faults) as running:
+        endpoint = running.endpoint
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", endpoint)
+        monkeypatch.setattr(
+            huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        monkeypatch.setattr(datasets.config, "HF_ENDPOINT", endpoint)
+        yield running
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """Puts release trees on the Hub: a commit and a tag each."""
+
+    api: Any
+    repo: str
+
+    def publish(self, tree: Path, tag: str) -> str:
+        """One commit with exactly the files of the tree; returns its sha."""
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+        self.api.create_repo(self.repo, repo_type="dataset", exist_ok=True)
+        there = set(self.api.list_repo_files(self.repo, repo_type="dataset"))
+        files = {path.relative_to(tree).as_posix(): path for path in tree.rglob("*") if path.is_file()}
+        operations = [CommitOperationAdd(name, str(path)) for name, path in files.items()]
+        operations += [CommitOperationDelete(name) for name in there - files.keys()]
+        commit = self.api.create_commit(self.repo, operations, commit_message=tag, repo_type="dataset")
+        self.api.create_tag(self.repo, tag=tag, revision=commit.oid, repo_type="dataset")
+        return str(commit.oid)
+
+    def move_tag(self, tag: str, commit: str) -> None:
+        """What nobody should do, and a Hub lets anybody do."""
+        self.api.delete_tag(self.repo, tag=tag, repo_type="dataset")
+        self.api.create_tag(self.repo, tag=tag, revision=commit, repo_type="dataset")
+
+
+@pytest.fixture
+def publisher(hub: LocalHub) -> Publisher:
+    """A publisher of the tiny benchmark's repository."""
+    from huggingface_hub import HfApi
+
+    return Publisher(HfApi(endpoint=hub.endpoint, token=False), "example/rcp-ndcg-tiny")
