@@ -131,10 +131,7 @@ def read_facts(
     Raises:
         InputError, DataError: a table or document is missing or broken, or the tree is not of this benchmark.
     """
-    named = {
-        config.name: {split: tuple(path / file for file in files) for split, files in config.files.items()}
-        for config in configs
-    }
+    named = {config.name: dict(config.files) for config in configs}
     tree = ReleaseTree(path, DatasetFolder(path, named))
     if tree.releases.get("benchmark") != benchmark.name:
         raise DataError(

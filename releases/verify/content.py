@@ -38,7 +38,12 @@ class _Object:
 
 
 def check_content(
-    reader: HubReader, entries: Sequence[Entry], reports: Sequence[PinReport], state: State, say: Callable[[str], None]
+    reader: HubReader,
+    entries: Sequence[Entry],
+    reports: Sequence[PinReport],
+    ledger: Sequence[Entry],
+    state: State,
+    say: Callable[[str], None],
 ) -> None:
     """Fetch and hash every object of `entries` that was not hashed before; what is wrong goes to their `reports`."""
     objects = _objects(entries)
@@ -50,7 +55,7 @@ def check_content(
     say(f"content: {len(due)} objects to fetch, {size:,} bytes ({len(objects) - len(due)} were verified before)")
     executor = ThreadPoolExecutor(_THREADS)
     try:
-        for item, failures in executor.map(lambda item: (item, list(_check(reader, entries, item))), due):
+        for item, failures in executor.map(lambda item: (item, list(_check(reader, entries, ledger, item))), due):
             if not failures:
                 state.mark(item.key)
             for failure in failures:
@@ -86,7 +91,7 @@ def _objects(entries: Sequence[Entry]) -> list[_Object]:
     return list(found.values())
 
 
-def _check(reader: HubReader, entries: Sequence[Entry], item: _Object) -> Iterator[Failure]:
+def _check(reader: HubReader, entries: Sequence[Entry], ledger: Sequence[Entry], item: _Object) -> Iterator[Failure]:
     number, path = item.places[0]
     entry = entries[number]
     body = io.BytesIO() if path == RELEASES else None
@@ -95,7 +100,7 @@ def _check(reader: HubReader, entries: Sequence[Entry], item: _Object) -> Iterat
     if failure is not None:
         yield failure
     elif body is not None:
-        yield from _releases(entries, number, body.getvalue())
+        yield from _releases(entry, ledger, body.getvalue())
 
 
 def judge(file: Mapping[str, Any], digest: Digest | None) -> Failure | None:
@@ -112,7 +117,7 @@ def judge(file: Mapping[str, Any], digest: Digest | None) -> Failure | None:
     return Failure(findings.BYTES_CHANGED, LEVEL, what)
 
 
-def _releases(entries: Sequence[Entry], number: int, content: bytes) -> Iterator[Failure]:
+def _releases(entry: Entry, ledger: Sequence[Entry], content: bytes) -> Iterator[Failure]:
     """The published releases.json, whose bytes are proved, against what the ledger says of the same releases."""
     try:
         document = json.loads(content)
@@ -121,13 +126,13 @@ def _releases(entries: Sequence[Entry], number: int, content: bytes) -> Iterator
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return
     *earlier, own = document["releases"]
-    known = {entry.tag: entry.revision for entry in entries[:number]}
+    known = {other.tag: other.revision for other in ledger if other.number < entry.number}
     wrong = [
         f"{release['tag']} is {release['revision']} there, and {known[release['tag']]} in the ledger"
         for release in earlier
         if release["revision"] is not None and known.get(release["tag"], release["revision"]) != release["revision"]
     ]
-    if own["tag"] != entries[number].tag:
+    if own["tag"] != entry.tag:
         wrong.append(f"it is that of {own['tag']}")
     for message in wrong:
         yield Failure(findings.LEDGER_BROKEN, LEVEL, f"the published releases.json: {message}", RELEASES)

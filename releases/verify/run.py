@@ -81,7 +81,7 @@ def verify(
             there = [entry for entry in adopted if entry.tag not in gone]
             of_there = [reports[entry.tag] for entry in there]
             if "content" in asked.levels:
-                check_content(reader, there, of_there, state, say)
+                check_content(reader, there, of_there, entries, state, say)
             jobs = {}
             if "load" in asked.levels:
                 jobs = {entry.tag: job_of(reader, entry, reports[entry.tag]) for entry in there}

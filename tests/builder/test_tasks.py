@@ -123,7 +123,10 @@ def test_template_changes_in_its_constants_only(text: str) -> None:
     from importlib import resources
 
     template = (resources.files("builder") / "task_file" / TASK_FILE).read_text("utf-8")
-    head, tail = template.split('_REVISION = ""\n')[0], template.split('_FILES: dict[str, str] = json.loads(r"""{}""")\n')[1]
+    head, tail = (
+        template.split('_REVISION = ""\n')[0],
+        template.split('_FILES: dict[str, str] = json.loads(r"""{}""")\n')[1],
+    )
     assert text.startswith(head)
     assert text.endswith(tail)
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-
 @pytest.fixture(autouse=True)
 def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches that no other test has filled."""
@@ -78,7 +77,9 @@ def hub(tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> Iter
         endpoint = running.endpoint
         monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", endpoint)
         monkeypatch.setattr(
-            huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+            huggingface_hub.constants,
+            "HUGGINGFACE_CO_URL_TEMPLATE",
+            endpoint + "/{repo_id}/resolve/{revision}/{filename}",
         )
         monkeypatch.setattr(datasets.config, "HF_ENDPOINT", endpoint)
         yield running

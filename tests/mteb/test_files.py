@@ -34,7 +34,8 @@ def replay(tree: Path, subset: str) -> float:
     pools = dict(pl.read_parquet(tree / subset / "top_ranked.parquet").iter_rows())
     gains = gains_of(tree, subset)
     values = [
-        plain_ndcg({page: digits(query, page) for page in pools[query]}, gains[query], k=10, rule="b") for query in gains
+        plain_ndcg({page: digits(query, page) for page in pools[query]}, gains[query], k=10, rule="b")
+        for query in gains
     ]
     return sum(values) / len(values)
 
@@ -124,13 +125,26 @@ def test_truncated_file_is_seen(tiny_tree: Path, tmp_path: Path) -> None:
         ),
         (QRELS, lambda frame: pl.concat([frame, frame.head(1)]), "of query 'query-test-1' is there twice"),
         (QRELS, lambda frame: frame.with_columns(gain=-pl.col("gain")), "the gain of page .* is -"),
-        (QUERIES, lambda frame: frame.filter(pl.col("id") != "query-test-1"), "'query-test-1' is not among the queries"),
-        (CORPUS, lambda frame: frame.filter(pl.col("id") != "corpus-test-1"), "'corpus-test-1' .* is not in the corpus"),
+        (
+            QUERIES,
+            lambda frame: frame.filter(pl.col("id") != "query-test-1"),
+            "'query-test-1' is not among the queries",
+        ),
+        (
+            CORPUS,
+            lambda frame: frame.filter(pl.col("id") != "corpus-test-1"),
+            "'corpus-test-1' .* is not in the corpus",
+        ),
         (CORPUS, lambda frame: pl.concat([frame, frame.head(1)]), "page 'corpus-test-0' is there twice"),
     ],
 )
 def test_release_that_is_not_whole_gets_no_score(
-    tiny_world: Path, tiny_tree: Path, tmp_path: Path, path: str, edit: Callable[[pl.DataFrame], pl.DataFrame], sentence: str
+    tiny_world: Path,
+    tiny_tree: Path,
+    tmp_path: Path,
+    path: str,
+    edit: Callable[[pl.DataFrame], pl.DataFrame],
+    sentence: str,
 ) -> None:
     """Each way to be incomplete, in a release that is sealed and so otherwise believed, is named with file and id."""
     tree = copy_release(tiny_tree, tmp_path / "tree", tiny_world, tag="v1-toy", edits={path: edit})

@@ -48,7 +48,10 @@ def test_each_view_has_its_task(tasks: ModuleType, view: str, text_only: bool, n
     ("names", "sentence"),
     [
         (["TinyGlueRCPReranking"], "no task is called 'TinyGlueRCPReranking'. The tasks of this view are TinyPaper"),
-        ("TinyPaperRCPRetrieval", "may now be called 'TinyPaperRCPReranking'; results under the old name are reranking"),
+        (
+            "TinyPaperRCPRetrieval",
+            "may now be called 'TinyPaperRCPReranking'; results under the old name are reranking",
+        ),
         ("TinyPaperRCPRerankingOCR", r"is a task of get_tasks\(view='reranking', text_only=True\)"),
     ],
 )
@@ -104,7 +107,9 @@ def test_corpus_is_one_object(tasks: ModuleType) -> None:
     corpora = [task.dataset[subset]["test"]["corpus"] for task in (reranking, retrieval) for subset in task.hf_subsets]
     assert 1 == len({id(corpus) for corpus in corpora})
     assert [10, ["image", "id", "text"]] == [len(corpora[0]), corpora[0].column_names]
-    pools = [pool for subset in reranking.hf_subsets for pool in reranking.dataset[subset]["test"]["top_ranked"].values()]
+    pools = [
+        pool for subset in reranking.hf_subsets for pool in reranking.dataset[subset]["test"]["top_ranked"].values()
+    ]
     assert "corpus-test-11" not in {page for pool in pools for page in pool}
     assert "corpus-test-11" in corpora[0]["id"]
     assert ["id", "text"] == text.dataset["paper__english"]["test"]["corpus"].column_names

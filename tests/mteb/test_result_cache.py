@@ -53,7 +53,9 @@ def test_stale_result_is_refused_where_nothing_may_be_computed(
     """A strategy that only reads the cache gets no other release's result."""
     cache = mteb.ResultCache(tmp_path / "results")
     mteb.evaluate(Given(digits), releases[0], cache=cache)
-    with pytest.raises((RuntimeError, ValueError), match="the cached result is of release|overwrite_strategy is set to"):
+    with pytest.raises(
+        (RuntimeError, ValueError), match="the cached result is of release|overwrite_strategy is set to"
+    ):
         mteb.evaluate(Given(digits), releases[1], cache=cache, overwrite_strategy=strategy)
 
 

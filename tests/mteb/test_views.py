@@ -70,7 +70,9 @@ def test_scores_equal_our_replay(
     if model == "cross-encoder" and view == "retrieval":
         pytest.skip("a cross-encoder cannot search: test_get_tasks has the sentence")
     if model == "cross-encoder" and not text_only and MTEB < (2, 18, 8):
-        with pytest.raises(ImportError, match=r"cannot give page images to a cross-encoder; it takes 2\.18\.8 or newer"):
+        with pytest.raises(
+            ImportError, match=r"cannot give page images to a cross-encoder; it takes 2\.18\.8 or newer"
+        ):
             mteb.evaluate(MODELS[model](), task, cache=None)
         return
     result = mteb.evaluate(MODELS[model](), task, cache=None, prediction_folder=tmp_path)

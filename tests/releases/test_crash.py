@@ -96,7 +96,11 @@ def check_end(hub: LocalHub, scene: Scene, ledger: Path) -> None:
     # The first commit is the Hub's own.
     assert len(before) + 2 == len(repository.log(last.revision, 0, 100))
     files = small.ready(scene.tree, before).files
-    assert tree_of(files) == last.tree == tree_of(HubRemote(small.REPO, endpoint=hub.endpoint, token=False).files(last.revision))
+    assert (
+        tree_of(files)
+        == last.tree
+        == tree_of(HubRemote(small.REPO, endpoint=hub.endpoint, token=False).files(last.revision))
+    )
 
 
 def run_and_die(scene: Scene, folder: Path, fault: Fault | None, progress: small.Quiet | None = None) -> bool:

@@ -174,9 +174,7 @@ def test_six_publishers_at_once(tmp_path: Path, same: bool) -> None:
             change = {} if same else {"paper__english/qrels.parquet": f"PAR1 \x00 gains {number}".encode()}
             tag = small.write_release(tmp_path / f"trees-{number}", change=change)
             tree = tmp_path / f"trees-{number}" / tag
-            publishers.append(
-                small.Publisher(hub.endpoint, tree, tmp_path / f"{number}.jsonl", small.Waiting(barrier))
-            )
+            publishers.append(small.Publisher(hub.endpoint, tree, tmp_path / f"{number}.jsonl", small.Waiting(barrier)))
         ended = outcomes(publishers)
         assert [0, 5, 5, 5, 5, 5] == sorted(code for code, _ in ended)
         winner = next(number for number, (code, _) in enumerate(ended) if code == 0)
@@ -232,9 +230,7 @@ def test_a_wrong_commit_is_never_tagged(tmp_path: Path) -> None:
         here = remote(hub)
         true_files = here.files
         here.files = lambda sha: {  # type: ignore[method-assign]
-            path: file
-            for path, file in true_files(sha).items()
-            if path != "paper__english/qrels.parquet"
+            path: file for path, file in true_files(sha).items() if path != "paper__english/qrels.parquet"
         }
         with pytest.raises(SafetyError, match=r"paper__english/qrels.parquet: missing"):
             small.publish(here, tmp_path / tag, tmp_path / "ledger.jsonl")
@@ -242,5 +238,3 @@ def test_a_wrong_commit_is_never_tagged(tmp_path: Path) -> None:
         assert refs is not None
         assert {} == refs.tags
         assert not (tmp_path / "ledger.jsonl").exists()
-
-

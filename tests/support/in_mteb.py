@@ -80,7 +80,9 @@ class Overlap:
         return round(len(words & found) / math.sqrt(len(found) + 1), 1)
 
 
-def copy_release(tree: Path, to: Path, benchmark_file: Path, *, tag: str, edits: Mapping[str, Any] | None = None) -> Path:
+def copy_release(
+    tree: Path, to: Path, benchmark_file: Path, *, tag: str, edits: Mapping[str, Any] | None = None
+) -> Path:
     """A release under another tag, with edited tables (path -> frame to frame), sealed: what it holds is what it says.
 
     Args:
@@ -109,7 +111,9 @@ def scores_of(result: Any) -> dict[str, dict[str, Any]]:
 def predictions(folder: Path, task: str) -> dict[str, dict[str, dict[str, float]]]:
     """Subset -> query -> page -> score, as mteb wrote them down for a task."""
     document = json.loads(next(folder.rglob(f"{task}_predictions.json")).read_text("utf-8"))
-    return {subset: splits["test"] for subset, splits in document.items() if isinstance(splits, dict) and "test" in splits}
+    return {
+        subset: splits["test"] for subset, splits in document.items() if isinstance(splits, dict) and "test" in splits
+    }
 
 
 def gains_of(tree: Path, subset: str) -> dict[str, dict[str, float]]:

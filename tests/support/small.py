@@ -46,7 +46,14 @@ FILES = {
 # Imports the clients once; each publisher is forked from there, so that a sweep of kills takes seconds.
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(
-    ["releases.targets.hub", "releases.publish", "releases.ready", "releases.progress", "builder.benchmark", "pyarrow.parquet"]
+    [
+        "releases.targets.hub",
+        "releases.publish",
+        "releases.ready",
+        "releases.progress",
+        "builder.benchmark",
+        "pyarrow.parquet",
+    ]
 )
 
 
