@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
         say(f"error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        say("interrupted: nothing was left behind")
+        say("interrupted: nothing half-done was left behind")
         return INTERRUPTED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
