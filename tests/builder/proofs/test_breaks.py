@@ -29,6 +29,8 @@ ITEMS = "provenance/item_params.toy.json"
 RELEASES = "provenance/releases.json"
 TASKS = "rcp_ndcg_tasks.py"
 CARD = "README.md"
+TASK_LINE = 29
+"""Where the task file names its release, 0-based."""
 
 
 def _cell(name: str, row: int, column: str, value: object) -> Callable[[Tree], None]:
@@ -284,7 +286,7 @@ BREAKS: dict[str, tuple[Callable[[Tree], None], dict[str, list[tuple[object, ...
     # C2: releases.
     "another tag in the task file": (
         lambda tree: tree.text(TASKS, '_REVISION = "v1-toy"', '_REVISION = "v2-toy"'),
-        {"C2": [("task-revision", TASKS, 0, "_REVISION", "v2-toy")]},
+        {"C2": [("task-revision", TASKS, TASK_LINE, "_REVISION", "v2-toy")]},
     ),
     "another judge in releases.json": (
         _json(RELEASES, lambda d: d["releases"][0]["judge"].update(name="other")),

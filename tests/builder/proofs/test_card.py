@@ -188,9 +188,9 @@ def _second(tree: Tree) -> None:
         document["releases"] = [first, own | {"number": 2, "tag": "v2-toy"}]
 
     tree.json(RELEASES, edit)
-    tree.text("rcp_ndcg_tasks.py", '"v1-toy"', '"v2-toy"')
-    row = "| 1 | `v1-toy` | this revision | toy/judge | current |"
-    tree.text(CARD, row, f"| 1 | `v1-toy` | {SHA} | toy/judge | superseded |\n| 2 | `v2-toy` | this revision | |")
+    tree.text("rcp_ndcg_tasks.py", '_REVISION = "v1-toy"', '_REVISION = "v2-toy"')
+    row = "| 1 | `v1-toy` | this revision |"
+    tree.text(CARD, row, f"| 1 | `v1-toy` | {SHA} | | | superseded |\n| 2 | `v2-toy` | this revision |")
     tree.seal()
 
 
@@ -223,6 +223,6 @@ def test_a_second_release_that_rewrites_the_first_fails_c2(
 
 def test_a_tag_in_the_card_counts_as_a_whole_word_only(tree: Tree) -> None:
     """`v1-toy-two` in the card does not name `v1-toy`."""
-    tree.text(CARD, "| 1 | `v1-toy` |", "| 1 | `v1-toy-two` |")
+    tree.text(CARD, "v1-toy", "v1-toy-two", times=2)
     tree.seal()
     assert {"C2": [("card-tag", CARD, None, "tag", "v1-toy")]} == tree.failing()
