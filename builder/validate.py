@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from builder.proofs import (  # noqa: F401 - importing a family registers its proofs
     card,
+    card_numbers,
     gains,
     ids,
     joins,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from builder.proofs.outcome import Outcome
 
 
-ORDER = ("M1", "S1", "S2", "J1", "J2", "U1", "P1", "P2", "P3", "G1", "G2", "R1", "L1", "C1", "C2", "C3", "N1")
+ORDER = ("M1", "S1", "S2", "J1", "J2", "U1", "P1", "P2", "P3", "G1", "G2", "R1", "R2", "L1", "C1", "C2", "C3", "N1")
 """The order of DESIGN section 4; proofs that other families add follow by name."""
 
 
