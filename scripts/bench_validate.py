@@ -3,9 +3,9 @@
     python scripts/bench_validate.py [--share 0.01]
 
 Two generated tables of ViDoRe v3's real size: 2,177,100 qrels rows and 14,513,880 judge-criteria rows. Each is
-checked three times in a process of its own (the median counts), whose peak memory is shown. `jsonschema` is run on a sample of the
-same rows in the same run, since all of them would take half an hour; its rows are Python dictionaries already, which
-flatters it.
+checked three times in a process of its own (the median counts), whose peak memory is shown. `jsonschema` is run on a
+sample of the same rows in the same run, since all of them would take half an hour; its rows are Python dictionaries
+already, which flatters it.
 """
 
 from __future__ import annotations
