@@ -49,7 +49,9 @@ def tiny_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The benchmark file of the tiny world; its release tree lies at `dist/v1-toy` beside it. Read only."""
     benchmark = write_world(tmp_path_factory.mktemp("tiny"))
     out = benchmark.parent / "dist"
-    built = release_here("build", "--benchmark", benchmark, "--judge", "toy", "--out", out, "--workers", "1")
+    built = release_here(
+        "build", "--benchmark", benchmark, "--judge", "toy", "--out", out, "--workers", "1", "--no-figures"
+    )
     assert built.code == 0, built.stderr
     return benchmark
 
