@@ -1,17 +1,11 @@
 """mteb tasks of one dataset release: rankings scored with calibrated gains (`ndcg_float_at_10`).
 
-    path = hf_hub_download(REPO, "rcp_ndcg_tasks.py", repo_type="dataset", revision=TAG)
-    spec = importlib.util.spec_from_file_location("rcp_ndcg_tasks", path)
-    tasks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tasks)
-    mteb.evaluate(model, tasks.get_tasks())
-
 A task reads exactly the release that it names, or says why it cannot: every file is compared with the sha256 that this
 file carries (with that of its own manifest, for another release than this file's own). Files come from the Hub (at
 `HF_ENDPOINT`) through its snapshot cache; where they lie beside this file, as in a release tree, they are read there.
 
-Stock mteb hands out a complete cached result whatever release it was computed on. Loading this file mends that for the
-tasks defined here, and for no other: such a result is computed again, with a warning.
+Stock mteb hands out a complete cached result whatever files it was computed on. Loading this file mends that for the
+tasks defined here, and for no other: such a result is computed again, with a warning, or refused.
 """
 
 import collections
@@ -145,7 +139,6 @@ def _dcg(gains: list[float], k: int) -> float:
 class RcpTask(AbsTaskRetrieval):  # type: ignore[misc]  # mteb has no types here
     """A task of the release; `metadata` is set by the subclass that `_define` makes a task."""
 
-    pins_its_release = True  # seen by the guard of mteb's result cache
     data_loaded: bool
     domain: str
     view: str
@@ -168,6 +161,21 @@ class RcpTask(AbsTaskRetrieval):  # type: ignore[misc]  # mteb has no types here
         # Only now: a task that failed to load has no data at all.
         self.dataset, self.gains, self.data_loaded = dataset, gains, True
 
+    def files_digest(self, subset: str) -> str:
+        """What a result keeps of the files it was computed on; only the name of a release that is not this file's."""
+        if self.metadata.dataset["revision"] != _REVISION:
+            return str(self.metadata.dataset["revision"])
+        names = (self.domain, subset)
+        return _key([(Path(path), sha256) for path, sha256 in _FILES.items() if path.split("/")[0] in names], [])
+
+    def why_stale(self, result: Any) -> str | None:
+        """Why a cached result is not one of these files; None if it is."""
+        revision, cached = self.metadata.dataset["revision"], result.dataset_revision
+        rows = [row for split in result.scores.values() for row in split]
+        if cached == revision and all(row.get("release_files") == self.files_digest(row["hf_subset"]) for row in rows):
+            return None
+        return f"{self.metadata.name}: a cached result of release '{cached}' is not used for '{revision}': other files."
+
     def evaluate(self, model: Any, *args: Any, **kwargs: Any) -> Any:
         """As mteb's, after a word on what the installed mteb and a cross-encoder cannot do."""
         name, is_cross_encoder = self.metadata.name, isinstance(model, CrossEncoderProtocol)
@@ -185,7 +193,10 @@ class RcpTask(AbsTaskRetrieval):  # type: ignore[misc]  # mteb has no types here
         cuts = tuple(self.k_values)
         gains = self.gains[hf_subset]
         by_query = {query: ndcg_float(results.get(query, {}), gains[query], cuts) for query in qrels}
-        means = {f"ndcg_float_at_{k}": sum(row[k] for row in by_query.values()) / len(by_query) for k in cuts}
+        means: dict[str, Any] = {
+            f"ndcg_float_at_{k}": sum(row[k] for row in by_query.values()) / len(by_query) for k in cuts
+        }
+        means["release_files"] = self.files_digest(hf_subset)
         return {**means, **_naucs({query: results[query] for query in qrels if results.get(query)}, by_query, cuts)}
 
 
@@ -304,11 +315,7 @@ def _corpus(files: list[tuple[Path, str]], text_only: bool) -> tuple[datasets.Da
 
 
 def _load_subset(files: dict[str, tuple[Path, str]], pages: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The queries, relevant_docs and top_ranked of a subset, and the gains: query -> page -> gain.
-
-    Raises:
-        ReleaseDataError: a query lacks qrels, gains or a pool; a page is not in the corpus; something is there twice.
-    """
+    """The queries, relevant_docs and top_ranked of a subset, and the gains: query -> page -> gain; all complete."""
     queries = _read([files["queries"]], ["id", "text"])
     ids = _unique(_column(queries, "id"), files["queries"][0], "query")
     where, columns = files["qrels"][0], ["query-id", "corpus-id", "score", "gain"]
@@ -403,10 +410,10 @@ def _shipped_by_mteb(name: str, revision: str) -> AbsTaskRetrieval | None:
 
 
 def _guard_result_cache() -> None:
-    """Make mteb compare a complete cached result's revision with the task's, as it does for an incomplete one.
+    """Make mteb compare a cached result's release with the task's.
 
-    Two layers. mteb asks `_requires_merge` before it compares revisions: a stale result is then computed again. It asks
-    `get_missing_evaluations` on every way to a cached result: whatever is stale and still gets there is refused.
+    Two layers. mteb asks `_requires_merge` before it compares revisions: a result of another one is computed again. It
+    asks `get_missing_evaluations` on every way to a cached result: whatever is stale and still gets there is refused.
     """
     missing = getattr(TaskResult, "get_missing_evaluations", None)
     module = sys.modules["mteb.evaluate"]
@@ -416,33 +423,28 @@ def _guard_result_cache() -> None:
             f"mteb {importlib.metadata.version('mteb')} keeps results in a way these tasks do not know: it could "
             "hand out another release's scores. Install an older one (2.26.24 is known to work)."
         )
-    if hasattr(missing, "compares_revisions"):
+    if hasattr(missing, "compares_files"):
         return
+
+    def why_stale(task: Any, result: Any) -> str | None:
+        # By name: a task of another release's file is another class.
+        return task.why_stale(result) if hasattr(task, "why_stale") else None
 
     @functools.wraps(missing)
     def refusing_stale(self: Any, task: Any) -> Any:
-        if (stale := _stale(task, self)) is not None:
+        if stale := why_stale(task, self):
             raise ReleaseDataError(f"{stale} Evaluate with overwrite_strategy='always', or with another cache.")
         return missing(self, task)
 
     @functools.wraps(merge)
     def or_stale(task: Any, existing_results: Any) -> bool:
-        if (stale := _stale(task, existing_results)) is not None:
-            logger.warning("%s It is computed again.", stale)
-            return True
-        return bool(merge(task, existing_results))
+        if stale := why_stale(task, existing_results):
+            logger.warning(stale)
+        return bool(stale or merge(task, existing_results))
 
-    refusing_stale.compares_revisions = True  # type: ignore[attr-defined]
+    refusing_stale.compares_files = True  # type: ignore[attr-defined]
     TaskResult.get_missing_evaluations = refusing_stale
     module._requires_merge = or_stale  # type: ignore[attr-defined]  # noqa: SLF001 - see the docstring
-
-
-def _stale(task: Any, result: Any) -> str | None:
-    """What is wrong with handing out the cached result for this task; None if nothing is."""
-    if not getattr(task, "pins_its_release", False) or result.dataset_revision == task.metadata.revision:
-        return None
-    name, cached, revision = task.metadata.name, result.dataset_revision, task.metadata.revision
-    return f"{name}: the cached result is of release '{cached}' and the task of '{revision}'."
 
 
 _guard_result_cache()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import tempfile
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,12 +15,8 @@ import pytest
 if find_spec("mteb") is None:
     collect_ignore_glob = ["*"]
 else:
-    # huggingface_hub and datasets read these when they are imported.
-    os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="hf-home-")
-    os.environ["MTEB_CACHE"] = str(Path(os.environ["HF_HOME"]) / "mteb")
-    os.environ["HF_HUB_DISABLE_XET"] = "1"
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    # Read when mteb is imported: no test writes into a cache of the person who runs it.
+    os.environ["MTEB_CACHE"] = tempfile.mkdtemp(prefix="mteb-cache-")
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import datasets
@@ -35,12 +30,15 @@ from releases.local_hub import Faults, LocalHub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
 def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches that no other test has filled."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_IMPLICIT_TOKEN", True)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets-cache")
 
 
@@ -49,7 +47,9 @@ def tiny_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The benchmark file of the tiny world; its release tree lies at `dist/v1-toy` beside it. Read only."""
     benchmark = write_world(tmp_path_factory.mktemp("tiny"))
     out = benchmark.parent / "dist"
-    built = release_here("build", "--benchmark", benchmark, "--judge", "toy", "--out", out, "--workers", "1")
+    built = release_here(
+        "build", "--benchmark", benchmark, "--judge", "toy", "--out", out, "--workers", "1", "--no-figures"
+    )
     assert built.code == 0, built.stderr
     return benchmark
 

@@ -44,7 +44,7 @@ def test_warm_cache_over_a_newer_release_is_computed_again(
             assert alone[number][subset]["main_score"] == pytest.approx(scores["main_score"], abs=1e-6)
         searches.append(model.searched)
     assert expected_searches == searches
-    assert "the cached result is of release 'v1-toy' and the task of 'v2-toy'. It is computed again." in caplog.text
+    assert "a cached result of release 'v1-toy' is not used for 'v2-toy': other files." in caplog.text
 
 
 @pytest.mark.parametrize("strategy", ["never", "only-cache"])
@@ -54,9 +54,7 @@ def test_stale_result_is_refused_where_nothing_may_be_computed(
     """A strategy that only reads the cache gets no other release's result."""
     cache = mteb.ResultCache(tmp_path / "results")
     mteb.evaluate(Given(digits), releases[0], cache=cache)
-    with pytest.raises(
-        (RuntimeError, ValueError), match=r"the cached result is of release|overwrite_strategy is set to"
-    ):
+    with pytest.raises((RuntimeError, ValueError), match=r"a cached result of release|overwrite_strategy is set to"):
         mteb.evaluate(Given(digits), releases[1], cache=cache, overwrite_strategy=strategy)
 
 
@@ -67,8 +65,27 @@ def test_stale_result_is_refused_where_mteb_no_longer_asks(
     cache = mteb.ResultCache(tmp_path / "results")
     mteb.evaluate(Given(digits), releases[0], cache=cache)
     monkeypatch.setattr(sys.modules["mteb.evaluate"], "_requires_merge", lambda *_: False)
-    with pytest.raises(RuntimeError, match="the cached result is of release 'v1-toy' and the task of 'v2-toy'"):
+    with pytest.raises(RuntimeError, match="a cached result of release 'v1-toy' is not used for 'v2-toy'"):
         mteb.evaluate(Given(digits), releases[1], cache=cache)
+
+
+def test_release_built_again_under_its_tag_is_refused(
+    releases: tuple[Any, Any], tiny_world: Path, tiny_tree: Path, tmp_path: Path
+) -> None:
+    """The same tag over other files, as while one rebuilds or after a moved tag: no cached score is handed out."""
+    cache = mteb.ResultCache(tmp_path / "results")
+    mteb.evaluate(Given(digits), releases[0], cache=cache)
+    edits = {"paper__french/qrels.parquet": lambda frame: frame.with_columns(gain=1 - pl.col("gain"))}
+    again = copy_release(tiny_tree, tmp_path / "again", tiny_world, tag="v1-toy", edits=edits)
+    (task,) = load_task_file(again / "rcp_ndcg_tasks.py").get_tasks()
+    with pytest.raises(RuntimeError, match="a cached result of release 'v1-toy' is not used for 'v1-toy': other files"):
+        mteb.evaluate(Given(digits), task, cache=cache)
+    alone = scores_of(mteb.evaluate(Given(digits), task, cache=None))
+    forced = scores_of(mteb.evaluate(Given(digits), task, cache=cache, overwrite_strategy="always"))
+    cached = scores_of(mteb.evaluate(Given(digits), task, cache=cache))
+    for subset in alone:
+        assert alone[subset]["main_score"] == forced[subset]["main_score"]
+        assert alone[subset]["main_score"] == pytest.approx(cached[subset]["main_score"], abs=1e-6)
 
 
 def test_other_tasks_keep_mtebs_own_rule(releases: tuple[Any, Any]) -> None:

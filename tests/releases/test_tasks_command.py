@@ -57,7 +57,7 @@ def test_tasks_are_listed(tree: Path) -> None:
     """Every task of every view, as a table and as JSON."""
     names = list(load_benchmark("demo").task_names())
     assert names == [line.split()[0] for line in run(tree).stdout.splitlines()]
-    assert names == list(json.loads(run(tree, "--json").stdout)["tasks"])
+    assert set(names) == json.loads(run(tree, "--json").stdout)["tasks"].keys()
 
 
 def test_definitions_are_pinned_to_the_commit(tree: Path) -> None:
