@@ -13,9 +13,12 @@ from releases.commands import hub
 from releases.commands.build import build
 from releases.commands.card import card
 from releases.commands.diff import diff
+from releases.commands.list import list_releases
+from releases.commands.pins import pins
 from releases.commands.publish import publish
 from releases.commands.results import results
 from releases.commands.validate import validate
+from releases.commands.withdraw import withdraw
 from releases.terminal import say
 
 if TYPE_CHECKING:
@@ -38,8 +41,9 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-for _command in (build, validate, card, results, diff, publish):
+for _command in (build, validate, card, results, diff, publish, pins, withdraw):
     app.command()(_command)
+app.command("list")(list_releases)
 app.add_typer(hub.app, name="hub")
 
 

@@ -34,6 +34,8 @@ _SPLIT = ""
 _TASK_METADATA: dict[str, dict[str, Any]] = json.loads(r"""{}""")
 # Every subset: its domain, its language and the task that evaluates it by default.
 _SUBSETS: dict[str, dict[str, str]] = json.loads(r"""{}""")
+# Releases that were withdrawn when this file was written, by tag and by commit, and why.
+_WITHDRAWN: dict[str, str] = json.loads(r"""{}""")
 # The sha256 of every file that a task reads.
 _FILES: dict[str, str] = json.loads(r"""{}""")
 
@@ -100,6 +102,8 @@ def get_tasks(
     for name in wanted:
         if name not in of_view:
             raise ValueError(_why_not(name, of_view))
+    if revision in _WITHDRAWN:
+        logger.warning("release '%s' was withdrawn: %s", revision, _WITHDRAWN[revision])
     return [_shipped_by_mteb(name, revision) or _define(name, revision) for name in wanted]
 
 

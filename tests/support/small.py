@@ -99,7 +99,7 @@ def write_release(
 
 def ready(tree: Path, entries: Sequence[Entry] = ()) -> Ready:
     """A tree as `release publish` reads it."""
-    return read_ready(tree, tree.name, benchmark(), tuple(entries), proved=False)
+    return read_ready(tree, tree.name, benchmark(), tuple(entries))
 
 
 class Quiet(Progress):
