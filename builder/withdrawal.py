@@ -1,4 +1,4 @@
-"""Withdrawing a release: the last release's tables under a new number, with documents that say which one is bad and why.
+"""Withdrawing a release: the last tables under a new number, with documents that say which release is bad and why.
 
 The tables are copied, byte for byte; only what describes a release is written anew, so the new release is `card only`.
 """

@@ -293,7 +293,7 @@ def test_a_symbolic_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_tag_number_and_earlier_releases_are_the_ledgers(tmp_path: Path, remote: HubRemote, ledger: Path) -> None:
-    """A tree under another tag, with another number, or built on another ledger is refused before the remote is asked."""
+    """A tree under another tag, with another number, or built on another ledger is refused, and no remote is asked."""
     small.publish(remote, next_release(tmp_path, ledger), ledger)
     entries = read_ledger(ledger)
     tree = next_release(tmp_path, ledger)
