@@ -67,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
         say(f"error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        say("interrupted: nothing was left behind")
+        say("interrupted: nothing half done was left behind; the same command can be run again")
         return INTERRUPTED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0

@@ -41,8 +41,9 @@ def publish(
     folder = out / tag
     ready = read_ready(folder, tag, chosen, entries)
     ready = replace(ready, proved=prove(folder, chosen, entries, say))
-    retry = Retry()
+    retry = Retry(say=say)
     with open_target(to or f"hf:{chosen.repo}", chosen.repo, out, retry) as remote:
+        say(f"to {remote.name}")
         book = Ledger(path, entries)
         if dry_run:
             _dry_run(ready, survey(remote, ready, book, allowed_deletes=allow_deletes), remote, json=json)

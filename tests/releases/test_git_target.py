@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -178,6 +179,17 @@ def test_the_tree_is_only_read(remote: GitRemote, tmp_path: Path) -> None:
     small.publish(remote, trees / tag, tmp_path / "ledger.jsonl")
     assert before == {path: path.stat().st_mtime_ns for path in trees.rglob("*")}
     assert 8 == len(git(bare(tmp_path), "ls-tree", "-r", "--name-only", "main").split())
+
+
+def test_what_a_killed_run_left_is_removed(url: str, tmp_path: Path) -> None:
+    """The folder of a process that is gone goes; that of one that runs stays."""
+    gone = subprocess.Popen(["true"])  # noqa: S607 - on every PATH
+    gone.wait()
+    for owner in (gone.pid, os.getppid()):
+        (tmp_path / "work" / f".publish-{owner}-x").mkdir(parents=True)
+    with GitRemote(url, tmp_path / "work"):
+        assert not (tmp_path / "work" / f".publish-{gone.pid}-x").exists()
+    assert [f".publish-{os.getppid()}-x"] == [path.name for path in (tmp_path / "work").iterdir()]
 
 
 def test_without_git_lfs(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
