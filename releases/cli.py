@@ -17,7 +17,9 @@ from releases.commands.list import list_releases
 from releases.commands.pins import pins
 from releases.commands.publish import publish
 from releases.commands.results import results
+from releases.commands.tasks import tasks
 from releases.commands.validate import validate
+from releases.commands.verify import verify
 from releases.commands.withdraw import withdraw
 from releases.terminal import say
 
@@ -41,7 +43,7 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-for _command in (build, validate, card, results, diff, publish, pins, withdraw):
+for _command in (build, validate, card, results, diff, publish, verify, pins, withdraw, tasks):
     app.command()(_command)
 app.command("list")(list_releases)
 app.add_typer(hub.app, name="hub")
@@ -67,7 +69,7 @@ def run(arguments: Sequence[str]) -> int:
         say(f"error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        say("interrupted: nothing half done was left behind; the same command can be run again")
+        say("interrupted: nothing half-done was left behind; the same command can be run again")
         return INTERRUPTED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
