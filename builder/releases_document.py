@@ -104,11 +104,28 @@ def entry(
 
 
 def document(benchmark: Benchmark, numbering: Numbering, own: Mapping[str, Any]) -> dict[str, Any]:
-    """releases.json: former releases are superseded by the next one, the own entry is current and stands last."""
+    """releases.json: former releases are superseded by the next one, the own entry is current and stands last.
+
+    Where the own entry has `withdraws` (a tag, and why), that release is withdrawn.
+    """
     earlier = [dict(release) for release in numbering.earlier]
     tags = [release["tag"] for release in earlier] + [own["tag"]]
+    bad = own.get("withdraws") or {}
     for release, successor in zip(earlier, tags[1:], strict=True):
-        if release["status"] == "current":
+        if release["tag"] == bad.get("tag"):
+            release |= {"status": "withdrawn", "withdrawn_because": bad["why"]}
+        elif release["status"] == "current":
             release["status"] = "superseded"
         release["superseded_by"] = successor
     return {"format": FORMAT, "benchmark": benchmark.name, "repo": benchmark.repo, "releases": [*earlier, dict(own)]}
+
+
+def withdrawn(document: Mapping[str, Any]) -> dict[str, str]:
+    """Tags and commits of the withdrawn releases of a releases.json, and why each was withdrawn."""
+    return {
+        name: release["withdrawn_because"]
+        for release in document["releases"]
+        if release["status"] == "withdrawn"
+        for name in (release["tag"], release["revision"])
+        if name is not None
+    }

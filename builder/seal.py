@@ -43,7 +43,7 @@ def seal(work: Work, judged: Judged, tag: str) -> dict[str, Any]:
         (tree / GITATTRIBUTES).write_text(gitattributes.TEXT, encoding="utf-8", newline="\n")
         rows = _config_rows(listed, tables)
         sums = {name: digest for name, digest in data.items() if name.endswith(".parquet")}
-        task_file = tasks.render(benchmark, tag=tag, files=sums)
+        task_file = tasks.render(benchmark, tag=tag, files=sums, withdrawn=releases_document.withdrawn(releases))
         (tree / TASK_FILE).write_text(task_file, encoding="utf-8", newline="\n")
         facts = read_facts(tree, benchmark, listed)
         drawn = figures.draw(facts, tree / ASSETS) if request.figures else ()

@@ -27,7 +27,9 @@ _LICENCES = frozenset(
 _PROMPT = {"query": "Find a screenshot that is relevant to the user's question."}
 
 
-def render(benchmark: Benchmark, *, tag: str, files: Mapping[str, str]) -> str:
+def render(
+    benchmark: Benchmark, *, tag: str, files: Mapping[str, str], withdrawn: Mapping[str, str] | None = None
+) -> str:
     """The text of `rcp_ndcg_tasks.py` for one release.
 
     The lines `_REVISION = "..."`, `_TASK_METADATA... = json.loads(r\"\"\"...\"\"\")` and `_SUBSETS...` can be read
@@ -37,6 +39,7 @@ def render(benchmark: Benchmark, *, tag: str, files: Mapping[str, str]) -> str:
         benchmark: names, languages, licence.
         tag: the release's tag; a commit cannot hold its own sha.
         files: path in the tree -> sha256; only those that a task reads are carried.
+        withdrawn: tag or commit of a withdrawn release -> why; whoever asks the file for one is warned.
 
     Raises:
         DataError: the tree lacks a file that a task reads.
@@ -47,6 +50,7 @@ def render(benchmark: Benchmark, *, tag: str, files: Mapping[str, str]) -> str:
         "_SPLIT": json.dumps(benchmark.split),
         "_TASK_METADATA": _document({name: _lines(entry) for name, entry in metadata(benchmark, tag).items()}),
         "_SUBSETS": _document({name: json.dumps(entry) for name, entry in _subsets(benchmark).items()}),
+        "_WITHDRAWN": _document({name: json.dumps(why) for name, why in (withdrawn or {}).items()}),
         "_FILES": _document({path: json.dumps(sha256) for path, sha256 in _read_by_tasks(benchmark, files).items()}),
     }
     text = (resources.files("builder") / "task_file" / TASK_FILE).read_text("utf-8")

@@ -13,11 +13,14 @@ from releases.commands import hub
 from releases.commands.build import build
 from releases.commands.card import card
 from releases.commands.diff import diff
+from releases.commands.list import list_releases
+from releases.commands.pins import pins
 from releases.commands.publish import publish
 from releases.commands.results import results
 from releases.commands.tasks import tasks
 from releases.commands.validate import validate
 from releases.commands.verify import verify
+from releases.commands.withdraw import withdraw
 from releases.terminal import say
 
 if TYPE_CHECKING:
@@ -40,8 +43,9 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-for _command in (build, validate, card, results, diff, publish, verify, tasks):
+for _command in (build, validate, card, results, diff, publish, verify, pins, withdraw, tasks):
     app.command()(_command)
+app.command("list")(list_releases)
 app.add_typer(hub.app, name="hub")
 
 
@@ -65,7 +69,7 @@ def run(arguments: Sequence[str]) -> int:
         say(f"error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        say("interrupted: nothing half-done was left behind")
+        say("interrupted: nothing half-done was left behind; the same command can be run again")
         return INTERRUPTED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0

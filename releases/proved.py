@@ -23,8 +23,9 @@ _SHOWN = 10
 
 
 def prove(tree: Path, benchmark: Benchmark, entries: Sequence[Entry], say: Callable[[str], None]) -> bool:
-    """Run every proof of `release validate`: against upstream where it lies on this machine, and against the
-    predecessor's tree where that lies beside `tree`.
+    """Run every proof of `release validate`.
+
+    Against upstream where it lies on this machine, and against the predecessor's tree where that lies beside `tree`.
 
     Returns:
         True: nothing failed. What is not provable here is no failure.

@@ -208,9 +208,11 @@ def confirm(remote: Remote, entry: Entry, files: Mapping[str, File]) -> None:
 def _expect_nothing(remote: Remote, ledger: Ledger) -> None:
     if ledger.last is not None:
         raise SafetyError(
-            f"the ledger ends with {ledger.last.tag} (commit {ledger.last.revision}), and the remote holds nothing",
+            f"the ledger ends with {ledger.last.tag} (commit {ledger.last.revision}), and the remote holds nothing "
+            "that may be read",
             where=Where(remote.name),
-            remedy="publish to the repository that the ledger is about, or name another ledger with --ledger.",
+            remedy="publish to the repository that the ledger is about (your token must be able to read it), or name "
+            "another ledger with --ledger.",
         )
 
 

@@ -29,12 +29,17 @@ class TransientError(RemoteError):
     wait: float | None = None
 
 
+def _silent(_message: str) -> None:
+    """Say nothing."""
+
+
 @dataclass(frozen=True)
 class Retry:
-    """How often, and how the pauses pass."""
+    """How often, how the pauses pass, and who is told of them."""
 
     tries: int = TRIES
     sleep: Callable[[float], None] = time.sleep
+    say: Callable[[str], None] = _silent
 
     def __call__(self, call: Callable[[], T], *, tries: int | None = None) -> T:
         """The result of `call`, made again after a `TransientError`, at most `tries` times in all.
@@ -53,7 +58,7 @@ class Retry:
     def pause(self, number: int, error: RemoteError) -> None:
         """Wait after try `number` (from 1): as long as the remote asked, else 1, 2, 4, 8, 16 s."""
         asked = error.wait if isinstance(error, TransientError) else None
-        if asked is not None:
-            self.sleep(min(asked + 1, LONGEST_WAIT))
-        else:
-            self.sleep(min(_FIRST_PAUSE * 2 ** (number - 1), _LONGEST_PAUSE))
+        doubled = min(_FIRST_PAUSE * 2 ** (number - 1), _LONGEST_PAUSE)
+        seconds = doubled if asked is None else min(asked + 1, LONGEST_WAIT)
+        self.say(f"{error.what}; again in {seconds:.0f} s")
+        self.sleep(seconds)

@@ -28,13 +28,13 @@ _SPLIT = ""
 _TASK_METADATA: dict[str, dict[str, Any]] = json.loads(r"""{}""")
 # Every subset: its domain, its language and the task that evaluates it by default.
 _SUBSETS: dict[str, dict[str, str]] = json.loads(r"""{}""")
-# The sha256 of every file that a task reads.
+# The sha256 of every file that a task reads; why a release was withdrawn, by its tag and by its commit.
+_WITHDRAWN: dict[str, str] = json.loads(r"""{}""")
 _FILES: dict[str, str] = json.loads(r"""{}""")
 
 _FLOOR = (2, 10, 5)
 _FLOOR_IMAGE_CROSS_ENCODER = (2, 18, 8)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-
 logger = logging.getLogger("rcp_ndcg_tasks")
 
 
@@ -94,6 +94,8 @@ def get_tasks(
     for name in wanted:
         if name not in of_view:
             raise ValueError(_why_not(name, of_view))
+    if revision in _WITHDRAWN:
+        logger.warning("release '%s' was withdrawn: %s", revision, _WITHDRAWN[revision])
     return [_shipped_by_mteb(name, revision) or _define(name, revision) for name in wanted]
 
 

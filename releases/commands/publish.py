@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,9 +39,11 @@ def publish(
     path = ledger_path(chosen, ledger)
     entries = read_ledger(path)
     folder = out / tag
-    ready = read_ready(folder, tag, chosen, entries, proved=prove(folder, chosen, entries, say))
-    retry = Retry()
+    ready = read_ready(folder, tag, chosen, entries)
+    ready = replace(ready, proved=prove(folder, chosen, entries, say))
+    retry = Retry(say=say)
     with open_target(to or f"hf:{chosen.repo}", chosen.repo, out, retry) as remote:
+        say(f"to {remote.name}")
         book = Ledger(path, entries)
         if dry_run:
             _dry_run(ready, survey(remote, ready, book, allowed_deletes=allow_deletes), remote, json=json)
@@ -81,15 +84,15 @@ def _dry_run(ready: Ready, situation: Situation, remote: Remote, *, json: bool) 
     if json:
         print_json(document)
         return
-    say(f"plan of {tag} ({ready.entry['kind']}) on {remote.name}, on top of {plan.parent or 'nothing'}")
+    typer.echo(f"plan of {tag} ({ready.entry['kind']}) on {remote.name}, on top of {plan.parent or 'nothing'}")
     for sign, paths in (("+", plan.adds), ("-", plan.deletes)):
         for name in paths:
-            say(f"  {sign} {name}{_size(plan, name)}")
-    say(f"  = {len(plan.unchanged)} files stay as they are")
-    say(f"  {plan.bytes_to_send:,} of {plan.bytes_of_tree:,} bytes to send; expected root tree {plan.tree}")
-    say("calls, none of them made:")
+            typer.echo(f"  {sign} {name}{_size(plan, name)}")
+    typer.echo(f"  {len(plan.adds)} files to send, {len(plan.unchanged)} unchanged, {len(plan.deletes)} to delete")
+    typer.echo(f"  {plan.bytes_to_send:,} of {plan.bytes_of_tree:,} bytes to send; expected root tree {plan.tree}")
+    typer.echo("calls that would be made, none of them now:")
     for number, call in enumerate(calls, start=1):
-        say(f"  {number}. {call}")
+        typer.echo(f"  {number}. {call}")
 
 
 def _size(plan: Plan, name: str) -> str:

@@ -84,10 +84,11 @@ def read_ledger(path: Path) -> tuple[Entry, ...]:
         return ()
     entries: list[Entry] = []
     previous = FIRST
-    text = path.read_text(encoding="utf-8")
-    if text and not text.endswith("\n"):
-        raise _broken(path, len(text.splitlines()) - 1, "the last line has no newline: it was cut off")
-    for row, line in enumerate(text.splitlines()):
+    # Not splitlines: a string of JSON may hold what Unicode calls a line's end.
+    *lines, rest = _text(path).split("\n")
+    if rest:
+        raise _broken(path, len(lines), "the last line has no newline: it was cut off")
+    for row, line in enumerate(lines):
         entry = _parse(path, row, line)
         if entry.previous != previous:
             raise _broken(path, row, "the line does not follow from the one before it (ledger-broken)")
@@ -145,7 +146,7 @@ def _append(path: Path, entry: Entry) -> None:
             where=Where(str(path)),
             remedy="build the release again on top of it.",
         )
-    before = path.read_text(encoding="utf-8") if path.is_file() else ""
+    before = _text(path) if path.is_file() else ""
     with _beside(path) as partial:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
             file.write(before + entry.line() + "\n")
@@ -197,6 +198,13 @@ def find(entries: Sequence[Entry], tag: str, path: Path) -> Entry:
     raise InputError(
         f"the ledger has no release '{tag}' (it has {known})", where=Where(str(path)), remedy="check the tag."
     )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _broken(path, 0, f"not UTF-8: {error}") from error
 
 
 def _parse(path: Path, row: int, line: str) -> Entry:

@@ -46,6 +46,7 @@ _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize (\d+)\n"
 )
 _LONGEST_POINTER = 1024
+_PREFIX = ".publish-"
 _REJECTED = re.compile(r"\[(?:remote )?rejected\]|non-fast-forward|fetch first|stale info|cannot lock ref")
 _TREE_ROW = re.compile(r"(\d+) (\w+) ([0-9a-f]{40}) +(\d+|-)\t")
 
@@ -81,7 +82,9 @@ class GitRemote:
                 remedy="install git-lfs (on Debian: apt install git-lfs).",
             )
         self._work.mkdir(parents=True, exist_ok=True)
-        self._folder = tempfile.TemporaryDirectory(prefix=".publish-", dir=self._work, ignore_cleanup_errors=True)
+        _sweep(self._work)
+        prefix = f"{_PREFIX}{os.getpid()}-"
+        self._folder = tempfile.TemporaryDirectory(prefix=prefix, dir=self._work, ignore_cleanup_errors=True)
         self._found = Repo.init(self._folder.name, mkdir=False, initial_branch=BRANCH)
         with self._found.config_writer() as config:
             for key, value in _SETTINGS.items():
@@ -235,8 +238,7 @@ class GitRemote:
         if not head.is_valid() or head.commit.tree.hexsha != plan.tree:
             self._make_commit(release, plan)
         sha = head.commit.hexsha
-        self._repo.create_tag(release.tag, ref=sha, force=True)
-        refspecs = (f"{BRANCH}:refs/heads/{BRANCH}", f"refs/tags/{release.tag}")
+        refspecs = (f"{sha}:refs/heads/{BRANCH}", f"{sha}:refs/tags/{release.tag}")
         self._git("push branch and tag", "push", "--atomic", "--porcelain", "origin", *refspecs)
         self._fetched.add(sha)
         return sha
@@ -278,3 +280,15 @@ class GitRemote:
             remedy="check the address and your right to write to it, and run the same command again: what was done "
             "already is not done twice.",
         )
+
+
+def _sweep(work: Path) -> None:
+    """Remove what runs that were killed have left: whole sets of LFS objects."""
+    for folder in work.glob(f"{_PREFIX}*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        try:
+            os.kill(int(owner), 0)
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except (ValueError, PermissionError):
+            continue

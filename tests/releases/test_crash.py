@@ -17,7 +17,6 @@ from releases.plan import tree_of
 from releases.targets.hub import HubRemote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from releases.remote import Refs

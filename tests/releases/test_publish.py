@@ -293,7 +293,7 @@ def test_a_symbolic_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_tag_number_and_earlier_releases_are_the_ledgers(tmp_path: Path, remote: HubRemote, ledger: Path) -> None:
-    """A tree under another tag, with another number, or built on another ledger is refused before the remote is asked."""
+    """A tree under another tag, with another number, or built on another ledger is refused, and no remote is asked."""
     small.publish(remote, next_release(tmp_path, ledger), ledger)
     entries = read_ledger(ledger)
     tree = next_release(tmp_path, ledger)
@@ -364,7 +364,9 @@ def test_the_command(world: Path) -> None:
     (entry,) = read_ledger(world / "tiny.ledger.jsonl")
     assert document["revision"] == entry.revision
     assert plan["tree"] == document["tree"] == entry.tree
-    assert len(plan["adds"]) == document["files"]["added"] == len(entry.files)
+    assert sorted(entry.files) == plan["adds"]
+    # The repository that was made holds .gitattributes already.
+    assert len(entry.files) - 1 == document["files"]["added"]
     again = release_here(*command(world))
     assert again.code == 0
     assert "nothing was to be done" in again.stderr

@@ -12,11 +12,8 @@ import multiprocessing
 import os
 import signal
 from dataclasses import dataclass, field
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from support import tiny
 
 from builder import gitattributes
 from builder.benchmark import Benchmark, parse_benchmark
@@ -27,10 +24,12 @@ from releases.progress import Progress
 from releases.publish import Ledger, Published, bring
 from releases.ready import Ready, read_ready
 from releases.retry import Retry
+from support import tiny
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from multiprocessing.process import BaseProcess
+    from multiprocessing.synchronize import Barrier
 
     from releases.remote import Remote
 
@@ -99,7 +98,7 @@ def write_release(
 
 def ready(tree: Path, entries: Sequence[Entry] = ()) -> Ready:
     """A tree as `release publish` reads it."""
-    return read_ready(tree, tree.name, benchmark(), tuple(entries), proved=False)
+    return read_ready(tree, tree.name, benchmark(), tuple(entries))
 
 
 class Quiet(Progress):

@@ -1,0 +1,48 @@
+"""`release list`: every release and what became of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from builder.benchmark import DEFAULT, load_benchmark
+from releases.ledger.chain import ledger_path, read_ledger
+from releases.ledger.status import statuses
+from releases.terminal import print_json, say
+
+
+def list_releases(
+    benchmark: Annotated[str, typer.Option(help="An embedded benchmark, or the path of a .toml file.")] = DEFAULT,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger of what was published.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """List every release of the ledger with its commit, judge and status."""
+    chosen = load_benchmark(benchmark)
+    entries = read_ledger(ledger_path(chosen, ledger))
+    rows = [
+        {
+            "number": entry.number,
+            "tag": entry.tag,
+            "revision": entry.revision,
+            "kind": entry.release["kind"],
+            "judge": entry.release["judge"]["model"],
+            "status": status.name,
+            "withdrawn_because": status.why,
+            "proved": entry.proved,
+        }
+        for entry, status in zip(entries, statuses(entries), strict=True)
+    ]
+    if json:
+        print_json(rows)
+        return
+    if not rows:
+        say(f"{chosen.title}: nothing is published yet")
+        return
+    for row in rows:
+        typer.echo(f"{row['number']:>3}  {row['tag']}  {row['status']}")
+        typer.echo(f"     commit {row['revision'] or 'not known'}")
+        typer.echo(f"     {row['kind'] or 'kind not known'}; judge {row['judge']}")
+        if row["withdrawn_because"] is not None:
+            typer.echo(f"     withdrawn: {row['withdrawn_because']}")
