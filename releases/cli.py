@@ -12,8 +12,8 @@ from provenance.errors import ReleaseError
 from releases.commands import hub
 from releases.commands.build import build
 from releases.commands.card import card
-from releases.commands.publish import publish
 from releases.commands.diff import diff
+from releases.commands.publish import publish
 from releases.commands.results import results
 from releases.commands.validate import validate
 from releases.commands.verify import verify
