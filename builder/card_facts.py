@@ -131,8 +131,7 @@ def read_facts(
     Raises:
         InputError, DataError: a table or document is missing or broken, or the tree is not of this benchmark.
     """
-    named = {config.name: dict(config.files) for config in configs}
-    tree = ReleaseTree(path, DatasetFolder(path, named))
+    tree = ReleaseTree(path, DatasetFolder(path, {config.name: config.files for config in configs}))
     if tree.releases.get("benchmark") != benchmark.name:
         raise DataError(
             f"the tree is of benchmark '{tree.releases.get('benchmark')}', not of '{benchmark.name}'",

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from builder.leaderboard import Leaderboard
-    from builder.statistics import Pair, Statistics
+    from builder.statistics import Pair
 
 
-def board_document(old: Leaderboard, new: Leaderboard, before: Statistics, after: Statistics) -> dict[str, Any]:
+def board_document(old: Leaderboard, new: Leaderboard, before: Sequence[Pair], after: Sequence[Pair]) -> dict[str, Any]:
     """Compare a table of two releases; both have the same columns.
 
     Args:
         old: the table before.
         new: the table now.
-        before: the statistics of `old`.
-        after: the statistics of `new`.
+        before: the pairs of `old`, as `statistics.statistics` has them.
+        after: the pairs of `new`.
 
     Returns:
         `systems` (old and new cells and ranks by Mean), `added` and `removed` systems, `cells`, `swaps`, `pairs`
@@ -97,9 +97,9 @@ def _cells(systems: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> dict
     }
 
 
-def _pairs(old: Leaderboard, new: Leaderboard, before: Statistics, after: Statistics) -> list[dict[str, Any]]:
+def _pairs(old: Leaderboard, new: Leaderboard, before: Sequence[Pair], after: Sequence[Pair]) -> list[dict[str, Any]]:
     """Every pair of systems with a Mean in both; `first` is ahead in the old table, gaps are first minus second."""
-    was, now = ({frozenset((pair.first, pair.second)): pair for pair in side.pairs} for side in (before, after))
+    was, now = ({frozenset((pair.first, pair.second)): pair for pair in side} for side in (before, after))
     found = []
     for one, other in combinations([name for name in new.rows if name in old.rows], 2):
         names = frozenset((one, other))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,14 @@ from builder.diff.boards import board_document
 from builder.diff.sides import Part
 from builder.leaderboard import PAIR, VIEWS, DomainValues, domain_values, leaderboard
 from builder.ndcg import TIE_RULES, Metric
-from builder.statistics import of_view, statistics
+from builder.significance import interval, is_tie, paired_tests, resampled_means
+from builder.statistics import Pair, of_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
+    from numpy.typing import NDArray
 
     from builder.benchmark import Benchmark
     from builder.diff.sides import Side
@@ -101,35 +104,78 @@ def same_values(values: Mapping[str, Values], metric: Metric) -> bool:
 def board_documents(benchmark: Benchmark, values: Mapping[str, Values]) -> Iterator[dict[str, Any]]:
     """Every table of view, metric and tie rule, compared (`boards.board_document`).
 
+    A metric under which no query has a value (qrel-nDCG without a label) has no tables.
+
     Args:
         benchmark: as `common_benchmark` gives it, with at least one domain.
         values: by domain.
     """
     sides = tuple({domain: pair[side] for domain, pair in values.items()} for side in (0, 1))
-    names = tuple(
-        {
-            run: table
-            for row, (run, table) in enumerate(benchmark.rerankers.items())
-            if any(found.ranked[row].any() for found in side.values())
-        }
-        for side in sides
-    )
+    names = [_names(benchmark, side) for side in sides]
     if not names[0].keys() & names[1].keys():
         return
     for view in VIEWS:
         for metric in METRICS:
-            for rule in TIE_RULES:
-                old, new = (
-                    leaderboard(benchmark, side, view=view, metric=metric, ties=rule, names=named)
-                    for side, named in zip(sides, names, strict=True)
-                )
-                before = statistics(benchmark, sides[0], old)
-                same = old.rows == new.rows and _same(benchmark, sides, old)
-                after = before if same else statistics(benchmark, sides[1], new)
-                yield board_document(old, new, before, after)
+            tables = [
+                [leaderboard(benchmark, side, view=view, metric=metric, ties=rule, names=named) for rule in TIE_RULES]
+                for side, named in zip(sides, names, strict=True)
+            ]
+            found = [_per_query(benchmark, side, boards) for side, boards in zip(sides, tables, strict=True)]
+            if any(np.isnan(board.values).all() for boards in tables for board in boards):
+                continue
+            pairs = [_pairs(benchmark, tables[0], found[0])]
+            pairs.append(pairs[0] if _same(tables, found) else _pairs(benchmark, tables[1], found[1]))
+            yield from map(board_document, *tables, *pairs)
 
 
-def _same(benchmark: Benchmark, sides: tuple[Mapping[str, DomainValues], ...], board: Leaderboard) -> bool:
-    """Whether a table is made of the same values in both releases: then so are its statistics."""
-    before, after = ([of_view(benchmark, side[domain], board) for domain in benchmark.domains] for side in sides)
-    return all(np.array_equal(one, other, equal_nan=True) for one, other in zip(before, after, strict=True))
+def _names(benchmark: Benchmark, side: Mapping[str, DomainValues]) -> dict[str, str]:
+    """Run name -> table name of the systems that rank something, in table order."""
+    return {
+        run: table
+        for row, (run, table) in enumerate(benchmark.rerankers.items())
+        if any(found.ranked[row].any() for found in side.values())
+    }
+
+
+def _per_query(
+    benchmark: Benchmark, side: Mapping[str, DomainValues], boards: Sequence[Leaderboard]
+) -> list[NDArray[np.float64]]:
+    """By domain, (tables x systems, queries): the values that the tables of one view and metric are made of."""
+    return [np.vstack([of_view(benchmark, side[domain], board) for board in boards]) for domain in benchmark.domains]
+
+
+def _same(tables: Sequence[Sequence[Leaderboard]], found: Sequence[Sequence[NDArray[np.float64]]]) -> bool:
+    """Whether tables are made of the same values in both releases: then so are their statistics."""
+    return tables[0][0].rows == tables[1][0].rows and all(
+        np.array_equal(one, other, equal_nan=True) for one, other in zip(*found, strict=True)
+    )
+
+
+def _pairs(
+    benchmark: Benchmark, boards: Sequence[Leaderboard], found: Sequence[NDArray[np.float64]]
+) -> list[list[Pair]]:
+    """Every pair of systems that have a Mean, for each table; as `statistics.statistics` has them.
+
+    The tables share one set of resamples, drawn once: that is what takes the time.
+    """
+    resampled = resampled_means(found)
+    systems = len(boards[0].rows)
+    result = []
+    for place, board in enumerate(boards):
+        own = slice(place * systems, (place + 1) * systems)
+        tests = [paired_tests(table[own]) for table in found]
+        means = resampled[:, own]
+        pairs = []
+        for number, test in enumerate(tests[0]):
+            first, second = test.first, test.second
+            before, after = float(board.values[first, -1]), float(board.values[second, -1])
+            if not math.isnan(before + after):
+                low, high = interval(means[:, second] - means[:, first])
+                p_values = {
+                    domain: of_domain[number].p_value
+                    for domain, of_domain in zip(benchmark.domains, tests, strict=True)
+                }
+                tie = is_tie(before, after)
+                pairs.append(Pair(board.rows[first], board.rows[second], after - before, low, high, tie, p_values))
+        result.append(pairs)
+    return result

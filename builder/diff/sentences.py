@@ -103,7 +103,7 @@ def claims(document: Mapping[str, Any]) -> list[str]:
     stand = sum(item["apart"]["kept"] for item in boards)
     swaps = sum(len(item["swaps"]) for item in boards)
     lines.append(
-        f"All {len(boards)} tables (view, metric, tie rule): {plural(swaps, 'rank swap')}; of "
+        f"Over {plural(len(boards), 'table')} (view, metric, tie rule): {plural(swaps, 'rank swap')}; of "
         f"{plural(supported, 'claim')} 'A is ahead of B' that the old release supports, {all_of(stand, supported)} "
         "still stand."
     )

@@ -72,8 +72,8 @@ class Side:
                 if config_name(kind, subset) in self.tree.dataset.configs:
                     found.setdefault(Part(kind, name), self.tree.files(kind, subset=subset))
         for kind in PROVENANCE_KINDS:
-            for domain, files in self.tree.dataset.configs.get(config_name(kind), {}).items():
-                found[Part(kind, domain)] = files
+            for domain in self.tree.dataset.configs.get(config_name(kind), {}):
+                found[Part(kind, domain)] = self.tree.files(kind, split=domain)
         return found
 
     def judge(self) -> str | None:
@@ -145,9 +145,9 @@ def open_side(path: Path, label: str) -> Side:
 def _check_sizes(tree: ReleaseTree, files: Mapping[str, Mapping[str, Any]]) -> None:
     tables = {
         path.relative_to(tree.path).as_posix()
-        for splits in tree.dataset.configs.values()
-        for paths in splits.values()
-        for path in paths
+        for config, splits in tree.dataset.configs.items()
+        for split in splits
+        for path in tree.dataset.files(config, split)
     }
     for name in sorted(tables | files.keys()):
         path = tree.path / name
