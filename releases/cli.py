@@ -14,6 +14,7 @@ from releases.commands.build import build
 from releases.commands.card import card
 from releases.commands.diff import diff
 from releases.commands.publish import publish
+from releases.commands.reproduce import reproduce
 from releases.commands.results import results
 from releases.commands.tasks import tasks
 from releases.commands.validate import validate
@@ -40,7 +41,7 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-for _command in (build, validate, card, results, diff, publish, verify, tasks):
+for _command in (build, validate, card, results, diff, publish, verify, reproduce, tasks):
     app.command()(_command)
 app.add_typer(hub.app, name="hub")
 
