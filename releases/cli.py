@@ -10,6 +10,7 @@ import typer
 
 from provenance.errors import ReleaseError
 from releases.commands import hub
+from releases.commands.adopt import adopt
 from releases.commands.build import build
 from releases.commands.card import card
 from releases.commands.diff import diff
@@ -41,7 +42,7 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-for _command in (build, validate, card, results, diff, publish, verify, reproduce, tasks):
+for _command in (build, validate, card, results, diff, publish, verify, adopt, reproduce, tasks):
     app.command()(_command)
 app.add_typer(hub.app, name="hub")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ def fetch_tree(
 
 def _fetch(reader: HubReader, path: str, sha: str, file: File, held: Path) -> str:
     """One content, under its name only when it is whole; its sha256."""
-    partial = held.with_name(f"{held.name}.{abs(hash(path))}.partial")
+    partial = held.with_name(f"{held.name}.{threading.get_ident()}.partial")
     place = Where(f"{reader.target.name}: {path}")
     with partial.open("wb") as sink:
         digest = reader.fetch(path, sha, file.size, sink)
