@@ -53,7 +53,9 @@ def prove(tree: Path, benchmark: Benchmark, entries: Sequence[Entry], say: Calla
         ]
         more = f"\n    and {result.failures - _SHOWN} more" if result.failures > _SHOWN else ""
         raise SafetyError(
-            f"the tree fails its proofs ({', '.join(result.named('failed'))}):\n    " + "\n    ".join(lines[:_SHOWN]) + more,
+            f"the tree fails its proofs ({', '.join(result.named('failed'))}):\n    "
+            + "\n    ".join(lines[:_SHOWN])
+            + more,
             where=Where(str(tree)),
             remedy="nothing was published. `release validate` shows every failure; build the release again.",
         )
