@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from builder import manifest
     from builder.benchmark import Benchmark, Domain
     from builder.inputs import JudgeInputs, RunFiles
     from builder.releases_document import Numbering
@@ -39,7 +40,11 @@ _PAIR = ["query-id", "corpus-id"]
 
 @dataclass(frozen=True)
 class Request:
-    """What to build, from what, and as which release."""
+    """What to build, from what, and as which release.
+
+    `record` is what the manifest says of the inputs where a release is made again from its own provenance; the inputs
+    that were read, without one.
+    """
 
     benchmark: Benchmark
     judge: str
@@ -47,6 +52,7 @@ class Request:
     upstream: Mapping[str, Source]
     numbering: Numbering
     figures: bool
+    record: manifest.Inputs | None = None
 
 
 @dataclass

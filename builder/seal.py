@@ -70,6 +70,8 @@ def seal(work: Work, judged: Judged, tag: str) -> dict[str, Any]:
 
 def _inputs(work: Work) -> manifest.Inputs:
     """What the tree was made from, and the digest of each file of it."""
+    if work.request.record is not None:
+        return work.request.record
     uris = {f"upstream/{name}": source.pin() for name, source in work.request.upstream.items()}
     upstream = dict(zip(work.read, work.store.runner.map(sha256_file, work.read.values()), strict=True))
     root = work.inputs.path

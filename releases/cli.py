@@ -10,12 +10,14 @@ import typer
 
 from provenance.errors import ReleaseError
 from releases.commands import hub
+from releases.commands.adopt import adopt
 from releases.commands.build import build
 from releases.commands.card import card
 from releases.commands.diff import diff
 from releases.commands.list import list_releases
 from releases.commands.pins import pins
 from releases.commands.publish import publish
+from releases.commands.reproduce import reproduce
 from releases.commands.results import results
 from releases.commands.tasks import tasks
 from releases.commands.validate import validate
@@ -43,7 +45,7 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-for _command in (build, validate, card, results, diff, publish, verify, pins, withdraw, tasks):
+for _command in (build, validate, card, results, diff, publish, verify, pins, withdraw, adopt, reproduce, tasks):
     app.command()(_command)
 app.command("list")(list_releases)
 app.add_typer(hub.app, name="hub")

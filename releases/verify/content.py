@@ -39,13 +39,14 @@ class _Object:
 
 def check_content(
     reader: HubReader,
-    entries: Sequence[Entry],
-    reports: Sequence[PinReport],
+    pins: Sequence[tuple[Entry, PinReport]],
     ledger: Sequence[Entry],
     state: State,
     say: Callable[[str], None],
 ) -> None:
-    """Fetch and hash every object of `entries` that was not hashed before; what is wrong goes to their `reports`."""
+    """Fetch and hash every object of `pins` that was not hashed before; what is wrong goes to their reports."""
+    entries = [entry for entry, _ in pins]
+    reports = [report for _, report in pins]
     objects = _objects(entries)
     for number, report in enumerate(reports):
         own = [item for item in objects if any(place[0] == number for place in item.places)]

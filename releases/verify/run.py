@@ -79,9 +79,8 @@ def verify(
                     report.gaps += [gap(level, error) for level in report.levels]
                 return [*general, *reports.values()], paced.used
             there = [entry for entry in adopted if entry.tag not in gone]
-            of_there = [reports[entry.tag] for entry in there]
             if "content" in asked.levels:
-                check_content(reader, there, of_there, entries, state, say)
+                check_content(reader, [(entry, reports[entry.tag]) for entry in there], entries, state, say)
             jobs = {}
             if "load" in asked.levels:
                 jobs = {entry.tag: job_of(reader, entry, reports[entry.tag]) for entry in there}

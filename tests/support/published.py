@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from releases.ledger.chain import Entry, read_ledger
 from support import tiny
 from support.command import Done, release_here
-
-from releases.ledger.chain import Entry, read_ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,6 +81,23 @@ class World:
     def squash(self) -> None:
         """Make one commit of main's history."""
         self.git("update-ref", "refs/heads/main", self.git("commit-tree", "-m", "squashed", "main^{tree}"))
+
+
+def found(done: Done) -> dict[str, list[str]]:
+    """Failures of a `release verify --json` by pin, as `level name` or `level name file`, each once."""
+    reports = json.loads(done.stdout)["reports"]
+    return {
+        report["tag"]: sorted(
+            {" ".join(filter(None, (item["level"], item["name"], item["file"]))) for item in report["failures"]}
+        )
+        for report in reports
+        if report["failures"]
+    }
+
+
+def statuses(done: Done) -> dict[str, dict[str, str]]:
+    """The checks of each release of a `release verify --json`."""
+    return {report["tag"]: report["checks"] for report in json.loads(done.stdout)["reports"]}
 
 
 def write_published(folder: Path) -> World:

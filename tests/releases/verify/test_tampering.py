@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from huggingface_hub import CommitOperationAdd, HfApi
-from support.published import REPO, V1, V2
+from support.published import REPO, V1, V2, found, statuses
 
 from releases.git_objects import pointer
 from releases.ledger.chain import FIRST, Entry, head_digest
@@ -16,7 +16,6 @@ from releases.local_hub import LocalHub
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from support.command import Done
     from support.published import World
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.loopback]
@@ -24,23 +23,6 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.loopback]
 QRELS = "paper__english/qrels.parquet"
 QUERIES = "paper__english/queries.parquet"
 NOTHING: dict[str, list[str]] = {}
-
-
-def found(done: Done) -> dict[str, list[str]]:
-    """Failures by pin, as `level name` or `level name file`, each once."""
-    reports = json.loads(done.stdout)["reports"]
-    return {
-        report["tag"]: sorted(
-            {" ".join(filter(None, (item["level"], item["name"], item["file"]))) for item in report["failures"]}
-        )
-        for report in reports
-        if report["failures"]
-    }
-
-
-def statuses(done: Done) -> dict[str, dict[str, str]]:
-    """The checks of each release."""
-    return {report["tag"]: report["checks"] for report in json.loads(done.stdout)["reports"]}
 
 
 def test_what_was_published_passes_in_two_calls_and_one_a_release(world: World) -> None:
@@ -113,7 +95,7 @@ def test_commit_gone(world: World) -> None:
 @pytest.mark.parametrize(
     ("spoil", "name"),
     [
-        (lambda data: None, "file-missing"),
+        (lambda _: None, "file-missing"),
         (lambda data: data[:9] + bytes([data[9] ^ 1]) + data[10:], "bytes-changed"),
         (lambda data: data[:-1], "bytes-changed"),
         (lambda data: pointer("0" * 64, len(data)), "pointer-without-object"),

@@ -1,0 +1,78 @@
+"""A published release on this disk: every file of a commit, each hashed against the remote's own listing."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from provenance.errors import RemoteError, SafetyError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from releases.git_objects import File
+    from releases.verify.hub import HubReader
+
+_THREADS = 4
+
+
+def fetch_tree(
+    reader: HubReader, sha: str, listed: Mapping[str, File], folder: Path, objects: Path
+) -> dict[str, dict[str, Any]]:
+    """Fetch the files of a commit into `folder`.
+
+    Args:
+        reader: the repository.
+        sha: the commit.
+        listed: its files.
+        folder: where they go; made here.
+        objects: a folder beside it for contents that several commits share; each is fetched once.
+
+    Returns:
+        Path -> oid, size, sha256 and lfs, as a ledger has them.
+
+    Raises:
+        SafetyError: bytes that are not the listed ones.
+        RemoteError: a file cannot be had.
+        InputError: it may not be read.
+    """
+    objects.mkdir(parents=True, exist_ok=True)
+    known: dict[str, str] = {}
+
+    def fetch(path: str) -> dict[str, Any]:
+        file = listed[path]
+        held = objects / file.oid
+        if file.oid not in known:
+            known[file.oid] = _fetch(reader, path, sha, file, held)
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.link(held, target)
+        return {"oid": file.oid, "size": file.size, "sha256": known[file.oid], "lfs": file.lfs}
+
+    with ThreadPoolExecutor(_THREADS) as executor:
+        return dict(zip(listed, executor.map(fetch, listed), strict=True))
+
+
+def _fetch(reader: HubReader, path: str, sha: str, file: File, held: Path) -> str:
+    """One content, under its name only when it is whole; its sha256."""
+    partial = held.with_name(f"{held.name}.{threading.get_ident()}.partial")
+    place = Where(f"{reader.target.name}: {path}")
+    with partial.open("wb") as sink:
+        digest = reader.fetch(path, sha, file.size, sink)
+    if digest is None:
+        raise RemoteError(
+            "a file is listed and cannot be had", where=place, remedy="`release verify` says what is lost."
+        )
+    found = digest.sha256 if file.lfs else digest.blob
+    expected = file.sha256 if file.lfs else file.oid
+    if found != expected:
+        raise SafetyError(
+            f"the bytes are not the listed ones: {found}, not {expected}",
+            where=place,
+            remedy="`release verify --level content` names every such file.",
+        )
+    partial.replace(held)
+    return digest.sha256

@@ -1,0 +1,136 @@
+"""A published release, built again from its own provenance and from upstream at the recorded pins, byte for byte."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from builder import documents, manifest
+from builder.assemble import Request
+from builder.digests import sha256_file
+from builder.fetch import fetch_upstream
+from builder.layout import MANIFEST, RELEASES
+from builder.releases_document import FORMAT, Numbering
+from builder.sources import Source
+from provenance.errors import DataError, InputError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from builder.benchmark import Benchmark
+    from releases.ledger.chain import Entry
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A file that is not byte for byte the published one, and what is known of why."""
+
+    file: str
+    why: str
+
+
+def request_of(published: Path, entry: Entry, ledger: Sequence[Entry], benchmark: Benchmark) -> Request:
+    """What to build: the recorded judge, settings, numbering and upstream, with the release itself as judge inputs.
+
+    Args:
+        published: the release's tree.
+        entry: its ledger entry.
+        ledger: all entries.
+        benchmark: its benchmark file.
+
+    Raises:
+        InputError: the release has no record of what it was made from, or upstream cannot be reached.
+        DataError: the benchmark file names another folder as upstream than the release was made from.
+    """
+    if not (published / MANIFEST).is_file():
+        raise InputError(
+            f"{entry.tag} has no {MANIFEST}: nothing says what it was made from",
+            where=Where(entry.tag),
+            remedy="a release that was made elsewhere cannot be reproduced; `release validate` proves what it can.",
+        )
+    record = documents.read(published / MANIFEST)
+    releases = documents.read(published / RELEASES)
+    if record.get("format") != manifest.FORMAT or releases.get("format") != FORMAT:
+        raise DataError(
+            "its documents are of another form than this tool's",
+            where=Where(entry.tag),
+            remedy="reproduce it with the version of the tool that made it.",
+        )
+    *earlier, own = releases["releases"]
+    pinned = replace(
+        benchmark,
+        domains={
+            name: _at_pin(benchmark, name, record["inputs"]["uris"][f"upstream/{name}"]["uri"])
+            for name in benchmark.domains
+        },
+    )
+    before = [item for item in ledger if item.number == entry.number - 1]
+    return Request(
+        benchmark=pinned,
+        judge=str(record["settings"]["judge"]),
+        inputs=Source(entry.tag, entry.revision, published),
+        upstream={name: fetch_upstream(pinned, name) for name in pinned.domains},
+        numbering=Numbering(
+            number=own["number"],
+            earlier=tuple(earlier),
+            predecessor_files={path: str(file["sha256"]) for item in before for path, file in item.files.items()},
+        ),
+        figures=bool(record["settings"]["figures"]),
+        record=manifest.Inputs(record["inputs"]["uris"], record["inputs"]["files"]),
+    )
+
+
+def _at_pin(benchmark: Benchmark, name: str, recorded: str) -> Any:
+    """A domain with the upstream that the release was made from."""
+    domain = benchmark.domains[name]
+    if recorded == domain.upstream_as_written:
+        return domain
+    if "://" not in recorded:
+        raise DataError(
+            f"the release was made from the folder '{recorded}', and the benchmark file names another",
+            where=Where(benchmark.path, column=f"domains.{name}.upstream", value=domain.upstream_as_written),
+            remedy="name the benchmark file of that release with --benchmark.",
+        )
+    return replace(domain, upstream=recorded, upstream_as_written=recorded)
+
+
+def upstream_changed(request: Request) -> Iterator[Difference]:
+    """Upstream files that are not those which the release was made from."""
+    if request.record is None:
+        return
+    for name, digest in sorted(request.record.digests.items()):
+        kind, _, rest = name.partition("/")
+        if kind == "upstream":
+            domain, _, inside = rest.partition("/")
+            file = request.upstream[domain].path / inside
+            found = sha256_file(file) if file.is_file() else None
+            if found != digest:
+                yield Difference(name, f"upstream is another now: sha256 {found}, it was {digest}")
+
+
+def compare(published: Path, rebuilt: Path) -> Iterator[Difference]:
+    """Each file that differs, and why as far as the two manifests say."""
+    ours, theirs = (documents.read(tree / MANIFEST) for tree in (rebuilt, published))
+    for name in sorted(_names(published) | _names(rebuilt)):
+        if not (rebuilt / name).is_file():
+            yield Difference(name, "it was not made again")
+        elif not (published / name).is_file():
+            yield Difference(name, "it was not published")
+        elif (published / name).read_bytes() != (rebuilt / name).read_bytes():
+            yield Difference(name, _why(name, theirs, ours))
+
+
+def _names(tree: Path) -> set[str]:
+    return {path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()}
+
+
+def _why(name: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+    versions = theirs["tool"]["version"], ours["tool"]["version"]
+    other = f" (made by version {versions[0]}, this is {versions[1]})" if versions[0] != versions[1] else ""
+    if name == MANIFEST:
+        return f"it describes the other files{other}"
+    contents = [facts["files"].get(name, {}).get("content_sha256") for facts in (theirs, ours)]
+    if contents[0] is not None and contents[0] == contents[1]:
+        return f"the same rows in another encoding: another version of the Parquet writer{other}"
+    return f"the {'rows differ' if contents[0] is not None else 'text differs'}{other}"
