@@ -11,6 +11,8 @@ from builder import card, documents, expected, figures, gitattributes, manifest,
 from builder.calibrate import LINK, calibrate
 from builder.card_facts import read_facts
 from builder.dataset_folder import open_dataset
+from builder.diff.compare import relation_to
+from builder.diff.sides import described_side, open_side
 from builder.digests import sha256_file
 from builder.inputs import JudgeInputs, open_inputs, without_fused
 from builder.judged import Judged
@@ -52,7 +54,7 @@ _PAIR = ["query-id", "corpus-id"]
 
 @dataclass(frozen=True)
 class Request:
-    """What to build, from what, and as which release."""
+    """What to build, from what, and as which release; `against` is the predecessor, for the card to compare with."""
 
     benchmark: Benchmark
     judge: str
@@ -60,6 +62,7 @@ class Request:
     upstream: Mapping[str, Source]
     numbering: Numbering
     figures: bool
+    against: Source | None = None
 
 
 @dataclass
@@ -252,6 +255,11 @@ def _seal(work: _Work, judged: Judged, tag: str) -> dict[str, Any]:
             ),
         )
         documents.write(releases, tree / RELEASES)
+        if request.against is not None:
+            before = open_side(request.against.path, request.against.uri)
+            own = releases["releases"][-1]
+            own["relation"] = relation_to(before, described_side(tree, listed, tables), benchmark)
+            documents.write(releases, tree / RELEASES)
         (tree / GITATTRIBUTES).write_text(gitattributes.TEXT, encoding="utf-8", newline="\n")
         rows = config_rows(listed, tables)
         sums = {name: digest for name, digest in data.items() if name.endswith(".parquet")}
@@ -283,6 +291,10 @@ def _seal(work: _Work, judged: Judged, tag: str) -> dict[str, Any]:
 def _inputs(work: _Work) -> manifest.Inputs:
     uris = {f"upstream/{name}": source.pin() for name, source in work.request.upstream.items()}
     read = work.read | {f"inputs/{file.relative_to(work.inputs.path).as_posix()}": file for file in work.inputs.files()}
+    against = work.request.against
+    if against is not None:
+        uris["predecessor"] = against.pin()
+        read[f"predecessor/{MANIFEST}"] = against.path / MANIFEST
     return manifest.Inputs(
         uris | {"inputs": work.request.inputs.pin()}, {name: sha256_file(file) for name, file in read.items()}
     )
