@@ -1,85 +1,99 @@
-"""From raw judge answers to gains: windows, abilities, one 2PL fit over the suite, gains (method spec sections 5-9)."""
+"""From raw judge answers to gains: windows, abilities, one 2PL fit over the suite, gains (method spec sections 5-9).
+
+Answers are read, decoded and fitted a block of queries at a time, each block a shard that any worker can do; only
+abilities, counts and gains are ever held for all queries.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 
+from builder import slices
 from builder.inputs import ANSWERS
 from builder.judged import Judged
-from builder.tables import read_frame
+from builder.layout import SCHEMAS
+from builder.shards import Shard
+from builder.tables import conform, read_frame
 from provenance import bradley_terry, gain, irt, irt_objective, windows
 from provenance.errors import DataError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from concurrent.futures import Executor
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from builder.inputs import JudgeInputs
+    from builder.shards import ShardStore, Tables
     from builder.steps import Steps
 
 LINK = "weighted_discrimination"
-WINDOWS_A_SHARD = 4096
-"""Windows a shard, about: a constant, so that shards do not depend on how many workers there are."""
+WINDOWS_A_SHARD = 16_384
+"""Windows a shard, at least: a constant, so that shards do not depend on how many workers there are."""
+_FIT_THREADS = 2
+_NULLABLE = frozenset({"answer", "finish_reason"})
+_PAIR = ["query-id", "corpus-id"]
+_ACCOUNT = b"account"
 
 
-@dataclass(frozen=True)
-class DomainJudgement:
-    """One domain's answers, read and fitted within queries.
-
-    `abilities` has query-id, corpus-id, ability; `placements` the valid rubric rows; `accounts` counts each stage's
-    windows by phase and outcome.
-    """
-
-    abilities: pl.DataFrame
-    placements: pl.DataFrame
-    accounts: Mapping[str, Any]
-
-
-def calibrate(
-    inputs: JudgeInputs, judge: str, pools: Mapping[str, pl.DataFrame], executor: Executor, steps: Steps
+def calibrate(  # noqa: PLR0917
+    inputs: JudgeInputs,
+    judge: str,
+    pools: Mapping[str, Path],
+    store: ShardStore,
+    digests: Mapping[Path, str],
+    steps: Steps,
 ) -> Judged:
     """Decode every answer, fit abilities within each query and one 2PL over all domains, and link theta to gain.
 
     Args:
         inputs: where the raw answers lie.
         judge: the judge's name, for the documents.
-        pools: each domain's pool, in the benchmark's domain order.
-        executor: runs shards; results do not depend on it.
+        pools: each domain's pool as it was written, in the benchmark's domain order.
+        store: has shards done; results do not depend on its runner.
+        digests: the SHA-256 of each file of answers and of each pool.
         steps: times the steps.
 
     Raises:
         InputError, DataError: answers are missing or malformed as a table; a window shows a page outside the pool; a
-            pool page has no ability.
+            pool page has no ability; a query has no verdict.
         FitError: a fit does not converge.
     """
-    judged = {domain: _judge_domain(inputs, domain, pool, executor, steps) for domain, pool in pools.items()}
-    with steps.time("2pl"):
-        counts = irt.count(
-            pl.concat([_named(item.placements, domain) for domain, item in judged.items()]),
-            pl.concat([_named(item.abilities, domain) for domain, item in judged.items()]),
-        )
-        if counts.skipped:
-            raise DataError(
-                f"{counts.skipped} rubric placements are of pages without an ability",
-                where=Where(str(inputs.path)),
-                remedy="every page that the rubric stage shows must stand in the tournament.",
-            )
-        fit = irt.fit(counts)
+    begun = {
+        stage: {
+            domain: _begin(stage, inputs.answers(stage, domain), pool, store, digests) for domain, pool in pools.items()
+        }
+        for stage in ("tournament", "rubric")
+    }
+    accounts: dict[str, dict[str, Any]] = {domain: {} for domain in pools}
+    abilities: dict[str, pl.DataFrame] = {}
+    for domain, tables in begun["tournament"].items():
+        with steps.time("tournament answers", domain):
+            file = str(inputs.answers("tournament", domain))
+            abilities[domain], accounts[domain]["tournament"] = _abilities(tables, pools[domain], file)
+    counts: list[irt_objective.Counts] = []
+    for domain, tables in begun["rubric"].items():
+        with steps.time("rubric answers", domain):
+            file = str(inputs.answers("rubric", domain))
+            counted, accounts[domain]["rubric"] = _counts(tables, abilities[domain], domain, file)
+            counts += counted
+    with steps.time("2pl"), ThreadPoolExecutor(_FIT_THREADS) as threads:
+        fit = irt.fit(_join(counts), threads)
     with steps.time("gains"):
         scale = fit.queries()
-        rows = {domain: _thetas(item.abilities, scale, fit, domain) for domain, item in judged.items()}
+        rows = {domain: _thetas(frame, scale, fit, domain) for domain, frame in abilities.items()}
     return Judged(
         gains={domain: frame.select("query-id", "corpus-id", "theta", "gain") for domain, frame in rows.items()},
-        criteria={domain: item.placements for domain, item in judged.items()},
+        criteria=begun["rubric"],
         calibration={
             domain: frame.select("query-id", "corpus-id", "ability", "tau", "alpha") for domain, frame in rows.items()
         },
         item_params=item_params(fit),
-        windows={"judge": judge, "domains": {domain: item.accounts for domain, item in judged.items()}},
+        windows={"judge": judge, "domains": accounts},
         made="here",
     )
 
@@ -108,43 +122,39 @@ def item_params(fit: irt.ItemFit) -> dict[str, Any]:
     }
 
 
-def _judge_domain(
-    inputs: JudgeInputs, domain: str, pool: pl.DataFrame, executor: Executor, steps: Steps
-) -> DomainJudgement:
-    with steps.time("tournament answers", domain):
-        path = inputs.answers("tournament", domain)
-        table = windows.checked(_read_answers(path), "tournament", file=str(path))
-        _refuse_foreign(table, pool, str(path))
-        parts = list(executor.map(_tournament_shard, _shards(table)))
-        tournament = pl.concat([part[0] for part in parts])
-        abilities = pl.concat([part[1] for part in parts])
-        _refuse_unjudged(abilities, pool, str(path))
-    with steps.time("rubric answers", domain):
-        path = inputs.answers("rubric", domain)
-        table = windows.checked(_read_answers(path), "rubric", file=str(path))
-        _refuse_foreign(table, pool, str(path))
-        rubric = windows.join(list(executor.map(windows.parse_rubric, _shards(table))))
-    accounts = {"tournament": windows.account(tournament), "rubric": windows.account(rubric.windows)}
-    return DomainJudgement(abilities, rubric.placements, accounts)
+def _begin(stage: windows.Stage, path: Path, pool: Path, store: ShardStore, digests: Mapping[Path, str]) -> Tables:
+    """Have the answers of one file read, a block of whole queries a shard."""
+    work = _tournament if stage == "tournament" else _rubric
+    facts = {"answers": digests[path], "pool": digests[pool]}
+    return store.start(
+        [
+            Shard(work, (block, pool), facts | {"queries": list(block.values)})
+            for block in slices.by_queries([path], ANSWERS, rows=WINDOWS_A_SHARD)
+        ]
+    )
 
 
-def _tournament_shard(block: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """A shard's windows with their outcomes, and the abilities of its queries."""
-    parsed = windows.parse_tournament(block)
-    return parsed.windows, bradley_terry.fit(parsed.scores, parsed.shown)
+def _tournament(block: slices.Slice, pool: Path) -> pa.Table:
+    """The abilities of a block's queries, with the account of its windows."""
+    parsed = windows.parse_tournament(_read(block, "tournament", pool))
+    abilities = bradley_terry.fit(parsed.scores, parsed.shown)
+    return _accounted(abilities.to_arrow(), parsed.windows)
 
 
-def _read_answers(path: Path) -> pl.DataFrame:
-    return read_frame(path, ANSWERS, nullable=frozenset({"answer", "finish_reason"}))
+def _rubric(block: slices.Slice, pool: Path) -> pa.Table:
+    """The verdicts of a block's queries, with the account of its windows."""
+    parsed = windows.parse_rubric(_read(block, "rubric", pool))
+    return _accounted(conform(parsed.placements, "judge_criteria"), parsed.windows)
 
 
-def _shards(table: pl.DataFrame) -> list[pl.DataFrame]:
-    return windows.query_blocks(table, max(1, table.height // WINDOWS_A_SHARD))
-
-
-def _refuse_foreign(table: pl.DataFrame, pool: pl.DataFrame, file: str) -> None:
+def _read(block: slices.Slice, stage: windows.Stage, pool: Path) -> pl.DataFrame:
+    """A block's rows, checked as windows of pages of the pool."""
+    file = str(block.parts[0][0])
+    table, rows = slices.read(block, ANSWERS, nullable=_NULLABLE)
+    with slices.numbered(rows, file):
+        table = windows.checked(table, stage, file=file)
     shown = table.select("query-id", pl.col("corpus-ids").alias("corpus-id")).explode("corpus-id").unique()
-    foreign = shown.join(pool, on=["query-id", "corpus-id"], how="anti").sort("query-id", "corpus-id")
+    foreign = shown.join(_pairs(pool), on=_PAIR, how="anti").sort(_PAIR)
     if foreign.height:
         query, page = foreign.row(0)
         raise DataError(
@@ -152,10 +162,36 @@ def _refuse_foreign(table: pl.DataFrame, pool: pl.DataFrame, file: str) -> None:
             where=Where(file, column="corpus-ids", value=page),
             remedy="the answers belong to another pool: judge and build from the same first stage.",
         )
+    return table
 
 
-def _refuse_unjudged(abilities: pl.DataFrame, pool: pl.DataFrame, file: str) -> None:
-    missing = pool.join(abilities, on=["query-id", "corpus-id"], how="anti")
+def _pairs(pool: Path) -> pl.DataFrame:
+    return read_frame(pool, pa.schema([SCHEMAS["pool"].field(name) for name in _PAIR]))
+
+
+def _accounted(table: pa.Table, judged: pl.DataFrame) -> pa.Table:
+    return table.replace_schema_metadata({_ACCOUNT: json.dumps(windows.account(judged))})
+
+
+def _frames(tables: Iterable[pa.Table], account: dict[str, dict[str, int]]) -> Iterator[pl.DataFrame]:
+    """The shards' frames; their accounts are added to `account`."""
+    for table in tables:
+        for phase, outcomes in json.loads(table.schema.metadata[_ACCOUNT]).items():
+            total = account.setdefault(phase, dict.fromkeys(outcomes, 0))
+            for outcome, number in outcomes.items():
+                total[outcome] += number
+        yield pl.DataFrame(pl.from_arrow(table))
+
+
+def _in_order(account: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    return {phase: account[phase] for phase in windows.PHASES["tournament"] if phase in account}
+
+
+def _abilities(tables: Tables, pool: Path, file: str) -> tuple[pl.DataFrame, dict[str, Any]]:
+    account: dict[str, dict[str, int]] = {}
+    nothing = pl.DataFrame(schema={"query-id": pl.String, "corpus-id": pl.String, "ability": pl.Float64})
+    abilities = pl.concat([nothing, *_frames(tables, account)])
+    missing = _pairs(pool).join(abilities, on=_PAIR, how="anti")
     if missing.height:
         row = missing.row(0, named=True)
         raise DataError(
@@ -164,6 +200,46 @@ def _refuse_unjudged(abilities: pl.DataFrame, pool: pl.DataFrame, file: str) -> 
             where=Where(file, column="query-id", value=row["query-id"]),
             remedy="ask the judge again for the windows of this query; a gain is never made up.",
         )
+    return abilities, _in_order(account)
+
+
+def _counts(
+    tables: Tables, abilities: pl.DataFrame, domain: str, file: str
+) -> tuple[list[irt_objective.Counts], dict[str, Any]]:
+    """What the 2PL needs of a domain's verdicts, a block of queries each, in canonical order."""
+    account: dict[str, dict[str, int]] = {}
+    counts, unread = [], abilities["query-id"].unique(maintain_order=True)
+    for placements in _frames(tables, account):
+        queries = placements["query-id"].unique()
+        if queries.is_empty():
+            continue
+        unread = unread.filter(~unread.is_in(queries.implode()))
+        own = abilities.filter(pl.col("query-id").is_in(queries.implode()))
+        counts.append(irt.count(_named(placements, domain), _named(own, domain)))
+    if not unread.is_empty():
+        raise DataError(
+            f"no usable rubric answer reaches query '{unread[0]}' ({len(unread)} such queries): "
+            "it has no tau and alpha",
+            where=Where(file, column="query-id", value=unread[0]),
+            remedy="ask the judge again for the rubric windows of this query; a gain is never made up.",
+        )
+    return counts, _in_order(account)
+
+
+def _join(blocks: Sequence[irt_objective.Counts]) -> irt_objective.Counts:
+    """The counts of all blocks as one: queries domain by domain, in canonical order within each."""
+    shift = np.cumsum([0, *(len(block.ability) for block in blocks)])
+    starts = [block.starts[:-1] + first for block, first in zip(blocks, shift, strict=False)]
+    return irt_objective.Counts(
+        query_ids=tuple(query for block in blocks for query in block.query_ids),
+        corpus_ids=tuple(page for block in blocks for page in block.corpus_ids),
+        starts=np.concatenate([*starts, shift[-1:]]),
+        ability=np.concatenate([block.ability for block in blocks]),
+        n=np.concatenate([block.n for block in blocks]),
+        passes=np.concatenate([block.passes for block in blocks]),
+        placements=sum(block.placements for block in blocks),
+        skipped=sum(block.skipped for block in blocks),
+    )
 
 
 def _named(frame: pl.DataFrame, domain: str) -> pl.DataFrame:
@@ -174,14 +250,6 @@ def _named(frame: pl.DataFrame, domain: str) -> pl.DataFrame:
 def _thetas(abilities: pl.DataFrame, scale: pl.DataFrame, fit: irt.ItemFit, domain: str) -> pl.DataFrame:
     """Each page of a domain with theta = tau * ability + alpha, and its gain."""
     named = _named(abilities, domain).join(scale, on="query-id", how="left", maintain_order="left")
-    unscaled = named.filter(pl.col("tau").is_null())
-    if unscaled.height:
-        query = unscaled["query-id"][0]
-        raise DataError(
-            f"no usable rubric answer reaches query '{query}': it has no tau and alpha",
-            where=Where(column="query-id", value=query),
-            remedy="ask the judge again for the rubric windows of this query; a gain is never made up.",
-        )
     frame = abilities.with_columns(named["tau"], named["alpha"])
     frame = frame.with_columns((pl.col("tau") * pl.col("ability") + pl.col("alpha")).alias("theta"))
     values = gain.gains(frame["theta"].to_numpy(), fit.gamma, fit.beta, link=LINK)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from builder.layout import FUSED, config_name
+from builder.proofs.notes import differing
 from builder.tables import batches
 from provenance import fusion
 from provenance.ids import canonical
@@ -117,9 +118,9 @@ def domain_facts(tree: ReleaseTree, benchmark: Benchmark, domain: str) -> Domain
         injected_questions=injected["query-id"].n_unique(),
         without_text=len(empty),
         without_text_in_pool=len(set(empty) & set(pool["corpus-id"].unique())),
-        text_groups=groups["group"].n_unique(),
+        text_groups=groups["text"].n_unique(),
         grouped_pages=groups.height,
-        split_groups=split_groups(groups, labels),
+        split_groups=differing(groups, labels),
         language_batches=language_batches(questions),
     )
 
@@ -132,26 +133,13 @@ def corpus_texts(tree: ReleaseTree, subset: str) -> pl.DataFrame:
 
 
 def text_groups(pages: pl.DataFrame) -> pl.DataFrame:
-    """The pages whose text is another page's too, empty texts left out: [corpus-id, group]."""
-    repeated = pages.filter((pl.col("text") != "") & pl.col("text").is_duplicated())
-    return repeated.select(pl.col("id").alias("corpus-id"), pl.col("text").rank("dense").alias("group"))
-
-
-def split_groups(groups: pl.DataFrame, labels: pl.DataFrame) -> int:
-    """How many groups hold pages with different labels (or one without) for the same question.
+    """The pages whose text is another page's too, empty texts left out: [corpus-id, text, size] of their groups.
 
     Args:
-        groups: [corpus-id, group].
-        labels: [query-id, corpus-id, score], scores above 0.
+        pages: [id, text].
     """
-    sizes = groups.group_by("group").agg(pl.len().alias("size"))
-    labelled = groups.join(labels, on="corpus-id", how="inner").group_by("group", "query-id")
-    found = labelled.agg(pl.len().alias("labelled"), pl.col("score").n_unique().alias("scores"))
-    return (
-        found.join(sizes, on="group")
-        .filter((pl.col("labelled") < pl.col("size")) | (pl.col("scores") > 1))["group"]
-        .n_unique()
-    )
+    repeated = pages.filter((pl.col("text") != "") & pl.col("text").is_duplicated())
+    return repeated.select(pl.col("id").alias("corpus-id"), "text", pl.len().over("text").alias("size"))
 
 
 def language_batches(questions: pl.DataFrame) -> int:

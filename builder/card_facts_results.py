@@ -113,13 +113,12 @@ def result_facts(tree: ReleaseTree, benchmark: Benchmark) -> ResultFacts | None:
         if (board.view, board.ties) == (_NATIVE, "b")
     ]
     tau = next((item.kendall_tau for item in found.agreements if (item.view, item.ties) == (_NATIVE, "b")), None)
-    present = set(tables[0].rows)
     return ResultFacts(
         tables=tables,
         rerankers=tuple(
             Reranker(table, run, benchmark.card.get("reranker_models", {}).get(run))
             for run, table in benchmark.rerankers.items()
-            if table in present
+            if run in tables[0].models
         ),
         absent=tuple(benchmark.rerankers[run] for run in found.absent),
         tie_effects=tuple(

@@ -11,12 +11,12 @@ import pyarrow as pa
 from builder import documents
 from builder.layout import FUSED, README, RELEASES, SCHEMAS, config_name
 from builder.releases_document import FORMAT
-from builder.tables import read_frame
+from builder.tables import batches, check_columns, read_frame, refuse_bad_values
 from builder.tree import open_tree
 from provenance.errors import DataError, InputError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from builder.tree import ReleaseTree
@@ -31,9 +31,10 @@ ANSWERS = pa.schema(
         ("finish_reason", pa.string()),
     ]
 )
-_RUNS = pa.schema(
+RUNS = pa.schema(
     [("model", pa.string()), ("query-id", pa.string()), ("corpus-id", pa.string()), ("score", pa.float64())]
 )
+"""A run's rows as a pipeline stores them; a null score is kept."""
 _GAINS = pa.schema(
     [
         ("domain", pa.string()),
@@ -49,14 +50,43 @@ _GAINS = pa.schema(
 class ReadyGains:
     """Gains made elsewhere, of one domain.
 
-    `gains` has query-id, corpus-id, theta, gain; `criteria` and `calibration` are None where the inputs lack them;
-    `pool` is the published pool, where the inputs are a release.
+    `gains` has query-id, corpus-id, theta, gain; `criteria` (in pieces, read anew each time they are gone through) and
+    `calibration` are None where the inputs lack them.
     """
 
     gains: pl.DataFrame
-    criteria: pl.DataFrame | None
+    criteria: Iterable[pl.DataFrame] | None
     calibration: pl.DataFrame | None
-    pool: pl.DataFrame | None
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """Where a domain's runs lie; `positioned` files say each row's stored place, others by the order of their rows."""
+
+    paths: tuple[Path, ...]
+    positioned: bool
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A table of a release, a row group at a time; each iteration reads it anew."""
+
+    paths: tuple[Path, ...]
+    kind: str
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        """The pieces in file order.
+
+        Raises:
+            InputError, DataError: as `tables.read_frame`.
+        """
+        schema = SCHEMAS[self.kind]
+        for path in self.paths:
+            check_columns(path, schema)
+            for batch in batches(path, schema.names):
+                frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch]).cast(schema)))
+                refuse_bad_values(frame, path)
+                yield frame
 
 
 class JudgeInputs(Protocol):
@@ -67,8 +97,11 @@ class JudgeInputs(Protocol):
     def first_stage(self, domain: str) -> tuple[pl.DataFrame, str]:
         """Rows retriever, query-id, corpus-id, rank, score, and the file to name in messages."""
 
-    def runs(self, domain: str) -> tuple[pl.DataFrame, str]:
-        """Rows model, query-id, corpus-id, score (null kept) in stored order, and the file to name in messages."""
+    def runs(self, domain: str) -> RunFiles:
+        """Where the domain's runs lie."""
+
+    def pool(self, domain: str) -> pl.DataFrame | None:
+        """The published pool, where the inputs are a release."""
 
     def ready_gains(self, domain: str) -> ReadyGains | None:
         """Gains made elsewhere, or None where they are to be fitted."""
@@ -108,17 +141,20 @@ class PipelineInputs:
         path = self.path / "first_stage" / f"{domain}.parquet"
         return read_frame(path, SCHEMAS["first_stage"]), str(path)
 
-    def runs(self, domain: str) -> tuple[pl.DataFrame, str]:
+    def runs(self, domain: str) -> RunFiles:
         """See `JudgeInputs`."""
-        path = self.path / "runs" / f"{domain}.parquet"
-        return read_frame(path, _RUNS, nullable=frozenset({"score"})), str(path)
+        return RunFiles((self.path / "runs" / f"{domain}.parquet",), positioned=False)
+
+    def pool(self, domain: str) -> pl.DataFrame | None:  # noqa: ARG002 - a pipeline's pool is made here
+        """See `JudgeInputs`."""
+        return None
 
     def ready_gains(self, domain: str) -> ReadyGains | None:
         """See `JudgeInputs`."""
         if not self._calibration.is_dir():
             return None
         gains = read_frame(self._calibration / "gains.parquet", _GAINS).filter(pl.col("domain") == domain)
-        return ReadyGains(gains.drop("domain"), criteria=None, calibration=None, pool=None)
+        return ReadyGains(gains.drop("domain"), criteria=None, calibration=None)
 
     def item_params(self) -> dict[str, Any]:
         """See `JudgeInputs`."""
@@ -161,11 +197,13 @@ class TreeInputs:
         frame = self._tree.table("first_stage", split=domain)
         return frame, str(self._tree.files("first_stage", split=domain)[0])
 
-    def runs(self, domain: str) -> tuple[pl.DataFrame, str]:
-        """See `JudgeInputs`; rows come back in their stored order."""
-        frame = self._tree.table("runs", split=domain)
-        stored = frame.sort("model", "query-id", "stored_position", maintain_order=True)
-        return stored.select(_RUNS.names), str(self._tree.files("runs", split=domain)[0])
+    def runs(self, domain: str) -> RunFiles:
+        """See `JudgeInputs`."""
+        return RunFiles(self._tree.files("runs", split=domain), positioned=True)
+
+    def pool(self, domain: str) -> pl.DataFrame | None:
+        """See `JudgeInputs`."""
+        return self._tree.table("pool", split=domain) if self._tree.has("pool") else None
 
     def ready_gains(self, domain: str) -> ReadyGains:
         """See `JudgeInputs`."""
@@ -178,11 +216,14 @@ class TreeInputs:
             )
         columns = ["query-id", "corpus-id", "theta", "gain"]
         qrels = pl.concat([self._tree.table("qrels", subset=subset).select(columns) for subset in subsets])
-
-        def optional(kind: str) -> pl.DataFrame | None:
-            return self._tree.table(kind, split=domain) if self._tree.has(kind) else None
-
-        return ReadyGains(qrels, optional("judge_criteria"), optional("calibration"), optional("pool"))
+        has = self._tree.has
+        return ReadyGains(
+            qrels,
+            Pieces(self._tree.files("judge_criteria", split=domain), "judge_criteria")
+            if has("judge_criteria")
+            else None,
+            self._tree.table("calibration", split=domain) if has("calibration") else None,
+        )
 
     def item_params(self) -> dict[str, Any]:
         """See `JudgeInputs`."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import polars as pl
+    import pyarrow as pa
 
 STAGES = ("tournament", "rubric")
 
@@ -19,7 +20,7 @@ class Judged:
 
     Attributes:
         gains: a domain's query-id, corpus-id, theta, gain.
-        criteria: a domain's rubric verdicts; empty where the inputs lack them.
+        criteria: a domain's rubric verdicts, in pieces that follow each other; empty where the inputs lack them.
         calibration: a domain's query-id, corpus-id, ability, tau, alpha; empty where the inputs lack them.
         item_params: gamma, beta, link, priors, what was fitted.
         windows: the account of windows by domain, stage, phase and outcome; None where it is not known.
@@ -27,7 +28,7 @@ class Judged:
     """
 
     gains: Mapping[str, pl.DataFrame]
-    criteria: Mapping[str, pl.DataFrame]
+    criteria: Mapping[str, Iterable[pa.Table | pl.DataFrame]]
     calibration: Mapping[str, pl.DataFrame]
     item_params: dict[str, Any]
     windows: dict[str, Any] | None

@@ -16,7 +16,7 @@ from builder.layout import MANIFEST, SCHEMAS, Config
 from builder.tables import batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 FORMAT = "rcp-release.manifest.v1"
 
@@ -33,10 +33,17 @@ class Inputs:
     digests: Mapping[str, str] = field(default_factory=dict)
 
 
-def describe(tree: Path, configs: Iterable[Config]) -> dict[str, dict[str, Any]]:
+def describe(
+    tree: Path, configs: Iterable[Config], each: Callable[..., Iterable[dict[str, Any]]] = map
+) -> dict[str, dict[str, Any]]:
     """Facts of every file in `tree` but the manifest: path -> sha256, bytes, and for tables rows, schema, configs.
 
     A table's `content_sha256` covers its rows in file order (which is canonical), not their encoding.
+
+    Args:
+        tree: the folder.
+        configs: what its tables are.
+        each: works as `map` does; files may be described side by side.
     """
     kinds: dict[str, str] = {}
     named: dict[str, list[str]] = defaultdict(list)
@@ -45,12 +52,12 @@ def describe(tree: Path, configs: Iterable[Config]) -> dict[str, dict[str, Any]]
             for file in files:
                 kinds[file] = config.kind
                 named[file].append(config.name)
-    facts = {}
-    for path in sorted(path for path in tree.rglob("*") if path.is_file()):
-        name = path.relative_to(tree).as_posix()
-        if name != MANIFEST:
-            facts[name] = describe_file(path, kinds.get(name), named.get(name, []))
-    return facts
+    paths = {path.relative_to(tree).as_posix(): path for path in sorted(tree.rglob("*")) if path.is_file()}
+    paths.pop(MANIFEST, None)
+    facts = each(
+        describe_file, paths.values(), [kinds.get(name) for name in paths], [named.get(name, []) for name in paths]
+    )
+    return dict(zip(paths, facts, strict=True))
 
 
 def describe_file(path: Path, kind: str | None, configs: list[str]) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import os
 import secrets
 import shutil
 from typing import TYPE_CHECKING
@@ -32,6 +34,74 @@ _UNWRITABLE = frozenset(
 
 
 @contextlib.contextmanager
+def sole_writer(destination: Path) -> Iterator[None]:
+    """Be the only build of `destination` for as long as the block runs; what a killed build left is cleared away.
+
+    Raises:
+        SafetyError: another build of it is under way.
+        InputError: the folder cannot be made or written.
+    """
+    lock = destination.with_name(f".{destination.name}.lock")
+    with _writable(destination):
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _locked(lock)
+    if descriptor is None:
+        raise SafetyError(
+            "another build of this release is under way",
+            where=Where(str(destination)),
+            remedy="wait for it to end, or name another --out.",
+        )
+    try:
+        _clear(destination)
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _clear(destination: Path) -> None:
+    """Remove what a killed build left: whoever made it held the lock, so it is dead."""
+    for old in destination.parent.glob(f".{destination.name}.*.old"):
+        if destination.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.rename(destination)  # it was killed between the two renames of `_replace`
+    for partial in destination.parent.glob(f".{destination.name}.*.partial"):
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _locked(lock: Path) -> int | None:
+    """A descriptor that holds the lock file; None where another process holds it."""
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with contextlib.suppress(FileNotFoundError):
+                # Its last holder may have removed the file between our two calls: then this is no lock.
+                if os.path.samestat(os.fstat(descriptor), lock.stat()):
+                    return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _writable(destination: Path) -> Iterator[None]:
+    """An `OSError` of the block that means that nothing can be written here becomes an `InputError`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        raise InputError(
+            f"the tree cannot be written: {error.strerror}",
+            where=Where(error.filename or str(destination)),
+            remedy="free some space or name another folder with --out; nothing was left behind.",
+        ) from error
+
+
+@contextlib.contextmanager
 def new_tree(destination: Path) -> Iterator[Path]:
     """A fresh folder that becomes `destination` when the block ends well, and vanishes when it does not.
 
@@ -50,17 +120,10 @@ def new_tree(destination: Path) -> Iterator[Path]:
     # Named before it is made: a signal between the two must not leave a folder that nobody knows of.
     work = destination.parent / f".{destination.name}.{secrets.token_hex(8)}.partial"
     try:
-        work.mkdir(parents=True)
-        yield work
-        _replace(work, destination)
-    except OSError as error:
-        if error.errno not in _UNWRITABLE:
-            raise
-        raise InputError(
-            f"the tree cannot be written: {error.strerror}",
-            where=Where(error.filename or str(destination)),
-            remedy="free some space or name another folder with --out; nothing was left behind.",
-        ) from error
+        with _writable(destination):
+            work.mkdir(parents=True)
+            yield work
+            _replace(work, destination)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -37,9 +37,10 @@ def check_ready(ready: ReadyGains, pool: pl.DataFrame, item_params: Mapping[str,
     for frame, other, what in (
         (pool, ready.gains, "a pool pair has no gain"),
         (ready.gains, pool, "a gain belongs to no pool pair"),
-        *(((table, pool, "a row belongs to no pool pair"),) if (table := ready.criteria) is not None else ()),
     ):
         _refuse(frame.join(other, on=pairs, how="anti"), what, "corpus-id", file)
+    for piece in ready.criteria or ():
+        _refuse(piece.join(pool, on=pairs, how="anti"), "a row belongs to no pool pair", "corpus-id", file)
     _refuse(ready.gains.filter(pl.struct(pairs).is_duplicated()), "a pair has two gains", "corpus-id", file)
     gamma, beta = _parameters(item_params, file)
     link = item_params.get("link", "weighted_discrimination")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from builder.layout import SCHEMAS
 from provenance.errors import DataError, InputError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 CORPUS_METADATA = {
@@ -46,8 +47,15 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         raise InputError(
             "a file is missing", where=Where(str(path)), remedy="check the path, or fetch the inputs again."
         )
-    try:
+    with readable(path):
         return pq.ParquetFile(path)
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """What Arrow raises in the block about a damaged file becomes a `DataError` that names it."""
+    try:
+        yield
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
 
@@ -58,20 +66,14 @@ def read_arrow(path: Path, columns: list[str] | None = None) -> pa.Table:
     Raises:
         InputError, DataError: as `open_parquet`; a damaged page inside the file is a DataError too.
     """
-    with open_parquet(path) as file:
-        try:
-            return file.read(columns=columns)
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(path, error) from error
+    with open_parquet(path) as file, readable(path):
+        return file.read(columns=columns)
 
 
 def batches(path: Path, columns: list[str] | None = None, *, rows: int = TABLE_ROWS) -> Iterator[pa.RecordBatch]:
     """The rows of a Parquet file in order, a batch at a time; errors as `read_arrow`."""
-    with open_parquet(path) as file:
-        try:
-            yield from file.iter_batches(batch_size=rows, columns=columns)
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(path, error) from error
+    with open_parquet(path) as file, readable(path):
+        yield from file.iter_batches(batch_size=rows, columns=columns)
 
 
 def read_frame(path: Path, schema: pa.Schema, *, nullable: frozenset[str] = frozenset()) -> pl.DataFrame:
@@ -83,7 +85,7 @@ def read_frame(path: Path, schema: pa.Schema, *, nullable: frozenset[str] = froz
     """
     check_columns(path, schema)
     frame = pl.DataFrame(pl.from_arrow(read_arrow(path, schema.names).cast(schema)))
-    _refuse_bad_values(frame, path, nullable)
+    refuse_bad_values(frame, path, nullable)
     return frame
 
 
@@ -131,15 +133,23 @@ def conform(table: pa.Table | pl.DataFrame, kind: str) -> pa.Table:
 
 def write_table(table: pa.Table | pl.DataFrame, kind: str, path: Path) -> None:
     """Write a table of a release: zstd, page index, fixed row groups; the same table gives the same bytes."""
+    write_tables([table], kind, path)
+
+
+def write_tables(pieces: Iterable[pa.Table | pl.DataFrame], kind: str, path: Path) -> None:
+    """Write a table that comes in pieces, as `write_table` would write it whole: how it is cut changes no byte."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(
-        conform(table, kind),
-        path,
-        compression="zstd",
-        compression_level=3,
-        write_page_index=True,
-        row_group_size=IMAGE_ROWS if kind == "corpus" else TABLE_ROWS,
-    )
+    schema = SCHEMAS[kind].with_metadata(CORPUS_METADATA if kind == "corpus" else None)
+    size = IMAGE_ROWS if kind == "corpus" else TABLE_ROWS
+    waiting = schema.empty_table()
+    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=3, write_page_index=True) as writer:
+        for piece in pieces:
+            waiting = pa.concat_tables([waiting, conform(piece, kind)])
+            while len(waiting) >= size:
+                writer.write_table(waiting.slice(0, size).combine_chunks(), row_group_size=size)
+                waiting = waiting.slice(size)
+        if len(waiting):
+            writer.write_table(waiting.combine_chunks(), row_group_size=size)
 
 
 _WIDER: dict[pa.DataType, tuple[pa.DataType, ...]] = {
@@ -166,7 +176,12 @@ def _widens(actual: pa.DataType, wanted: pa.DataType) -> bool:
     return actual == wanted or actual in _WIDER.get(wanted, ())
 
 
-def _refuse_bad_values(frame: pl.DataFrame, path: Path, nullable: frozenset[str]) -> None:
+def refuse_bad_values(frame: pl.DataFrame, path: Path, nullable: frozenset[str] = frozenset()) -> None:
+    """Refuse a null outside `nullable`, a NaN or an infinity in what was read from `path`.
+
+    Raises:
+        DataError: names the first such row of the first such column.
+    """
     for name, dtype in frame.schema.items():
         bad = pl.col(name).is_null() if name not in nullable else pl.lit(value=False)
         if dtype == pl.Float64:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from builder.layout import SCHEMAS
-from builder.tables import CORPUS_METADATA, batches, open_parquet, read_frame, write_table
+from builder.tables import CORPUS_METADATA, IMAGE_ROWS, batches, open_parquet, read_frame, write_tables
 from provenance import checks
 from provenance.errors import DataError, Where
 from provenance.ids import canonical, id_number
@@ -127,7 +126,10 @@ def write_corpus(pages: Pages, folder: Path) -> tuple[str, ...]:
         if is_ours(source):
             shutil.copyfile(source, folder / name)
         else:
-            write_table(pq.read_table(source), "corpus", folder / name)
+            pages_of = (
+                pa.Table.from_batches([batch]) for batch in batches(source, ["id", "image", "text"], rows=IMAGE_ROWS)
+            )
+            write_tables(pages_of, "corpus", folder / name)
     return names
 
 

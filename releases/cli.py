@@ -15,7 +15,9 @@ from releases.commands.card import card
 from releases.commands.diff import diff
 from releases.commands.publish import publish
 from releases.commands.results import results
+from releases.commands.tasks import tasks
 from releases.commands.validate import validate
+from releases.commands.verify import verify
 from releases.terminal import say
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-for _command in (build, validate, card, results, diff, publish):
+for _command in (build, validate, card, results, diff, publish, verify, tasks):
     app.command()(_command)
 app.add_typer(hub.app, name="hub")
 
@@ -63,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
         say(f"error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        say("interrupted: nothing was left behind")
+        say("interrupted: nothing half-done was left behind")
         return INTERRUPTED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from builder.json_schemas import schema
 from builder.layout import FUSED
 from builder.proofs.facts import FILE, ROW, Facts, Table
 from builder.proofs.outcome import Coverage, Finding
@@ -112,12 +113,12 @@ def injection(facts: Facts, domain: str) -> Iterator[Finding]:
 
 
 def sizes(pool: pl.DataFrame, table: Table, size: int) -> Iterator[pl.DataFrame]:
-    """Pools of another size than the benchmark's, and ranks that are not 1..n."""
-    counts = pool.group_by("query-id", maintain_order=True).len("pages")
+    """Pools of another size than the benchmark's (`x-group-size`), and ranks that are not 1..n."""
+    by: list[str] = schema(table.kind)["x-group-size"]["by"]
+    counts = pool.group_by(by, maintain_order=True).len("pages")
     bad = counts.filter(pl.col("pages") != size)
-    yield failures(
-        bad, table, rule="x-group-size", column="query-id", value="pages", message=f"the pool needs {size} pages"
-    )
+    message = f"the pool needs {size} pages"
+    yield failures(bad, table, rule="x-group-size", column=by[0], value="pages", message=message)
     place = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query-id").alias("place")
     ranked = pool.sort("query-id", "pool_rank", maintain_order=True).with_columns(place)
     wrong = ranked.filter(pl.col("pool_rank") != pl.col("place")).unique("query-id", keep="first", maintain_order=True)

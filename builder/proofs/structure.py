@@ -149,9 +149,10 @@ def _check_pages(facts: Facts, pages: Mapping[str, Mapping[str, str]]) -> Iterat
 def schemas(facts: Facts) -> Iterator[Finding]:
     """Proves that each table file is Parquet with its kind's columns and Arrow types in order, and keeps its row rules.
 
-    The same layout in all subsets follows. Only corpus files carry the Hub's feature metadata. No NaN, no infinity, no
-    null where none is allowed; bounds and enumerations as `builder/schemas` says; JSON documents keep their schemas.
-    It does not prove that a value is right, only that it is one; the form of ids is S2's.
+    The same layout in all subsets follows. Only corpus files carry the Hub's feature metadata (in a tree made elsewhere
+    that is a warning). No NaN, no infinity, no null where none is allowed; bounds and enumerations as `builder/schemas`
+    says; JSON documents keep their schemas. It does not prove that a value is right, only that it is one; the form of
+    ids is S2's.
     """
     seen: set[str] = set()
     for table in facts.tables:
@@ -218,14 +219,20 @@ def _check_columns(facts: Facts, table: Table, name: str) -> Iterator[Finding]:
     largest = max((metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)), default=0)
     if largest > LARGEST_ROW_GROUP:
         yield Warn("row-group", f"{name} has a row group of {largest:,} bytes, which the Hub's viewer does not read")
-    carries = b"huggingface" in (found.metadata or {})
-    if carries != (table.kind == "corpus"):
-        message = (
-            "the file carries the Hub's feature metadata, which older readers do not understand"
-            if carries
-            else "the file lacks the Hub's feature metadata: its images would load as plain structs"
-        )
+    yield from _check_metadata(facts, table, name, carries=b"huggingface" in (found.metadata or {}))
+
+
+def _check_metadata(facts: Facts, table: Table, name: str, *, carries: bool) -> Iterator[Finding]:
+    """The Hub's feature metadata: on corpus files, whose images need it, and on no other file."""
+    if table.kind == "corpus" and not carries:
+        message = "the file lacks the Hub's feature metadata: its images would load as plain structs"
         yield fault("metadata", message, config=table.config, file=name, value="huggingface")
+    elif table.kind != "corpus" and carries:
+        message = "the file carries the Hub's feature metadata, which older readers may not understand"
+        if facts.made_here:
+            yield fault("metadata", message, config=table.config, file=name, value="huggingface")
+        else:
+            yield Warn("metadata", f"{name}: {message}")
 
 
 def _is_pointer(facts: Facts, name: str) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,14 +13,13 @@ from builder.benchmark import DEFAULT, load_benchmark
 from builder.build import Request
 from builder.build import build as build_tree
 from builder.fetch import fetch_inputs, fetch_upstream
+from builder.runner import local
 from builder.steps import Steps
 from releases.named import predecessor
 from releases.numbering import next_release
 from releases.terminal import print_json, say
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from builder.benchmark import Benchmark
 
 
@@ -55,18 +52,11 @@ def build(
         figures=figures,
         against=None if against is None else predecessor(against, numbering),
     )
-    report = build_tree(request, out, lambda: _runner(workers), Steps(time.perf_counter, say))
+    report = build_tree(request, out, lambda: local(workers), Steps(time.perf_counter, say))
     if json:
         print_json(report)
     else:
         _summarise(report, chosen)
-
-
-def _runner(workers: int) -> Executor:
-    if workers == 1:
-        return ThreadPoolExecutor(1)
-    # Not forked: a fork of a process that runs threads can hang.
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
 
 def _summarise(report: dict[str, Any], benchmark: Benchmark) -> None:

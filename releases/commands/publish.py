@@ -38,7 +38,7 @@ def publish(
     path = ledger_path(chosen, ledger)
     entries = read_ledger(path)
     folder = out / tag
-    ready = read_ready(folder, tag, chosen, entries, proved=prove(folder, chosen, say))
+    ready = read_ready(folder, tag, chosen, entries, proved=prove(folder, chosen, entries, say))
     retry = Retry()
     with open_target(to or f"hf:{chosen.repo}", chosen.repo, out, retry) as remote:
         book = Ledger(path, entries)

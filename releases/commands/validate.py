@@ -156,4 +156,6 @@ def _line(failure: dict[str, object]) -> str:
         failure["value"],
     )
     place = str(where) or str(failure["config"])
-    return f"{place}{' (' + ', '.join(ids) + ')' if ids else ''}: {failure['message']}"
+    line = f"{place}{' (' + ', '.join(ids) + ')' if ids else ''}: {failure['message']}"
+    # Ids and texts come from data: what a terminal would obey is shown, not sent.
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)

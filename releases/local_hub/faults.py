@@ -18,9 +18,10 @@ RATE_LIMITED = {"RateLimit": '"api";r=0;t=1', "RateLimit-Policy": '"fixed window
 
 @dataclass(frozen=True)
 class Recorded:
-    """One request that the server answered, or began to answer.
+    """One request that the server answered, on record before the answer leaves.
 
-    `path` is as it was sent, with its query; bytes are those of the bodies.
+    `path` is as it was sent, with its query; `status` is 0 where the connection was cut without an answer; bytes are
+    those of the bodies, `bytes_out` what the answer holds.
     """
 
     method: str
@@ -101,7 +102,7 @@ class Faults:
             self._requests.append(request)
 
     def requests(self, method: str = "*", path: str = "") -> list[Recorded]:
-        """The recorded requests whose method and path match, in the order in which they ended."""
+        """The recorded requests whose method and path match, in the order in which they were answered."""
         with self._lock:
             return [r for r in self._requests if method in {"*", r.method} and re.search(path, r.path) is not None]
 

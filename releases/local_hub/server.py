@@ -97,26 +97,32 @@ class _Handler(BaseHTTPRequestHandler):
         # Looked up without regard to case, as a plain dictionary would not.
         headers = cast("Mapping[str, str]", self.headers)
         body: Body | None = None
-        sent = status = 0
+        reply: Reply | None = None
         try:
             try:
                 body = Body(cast("Any", self.rfile), headers)
-                request = Request(self.command, self.path, headers, body)
-                reply = self._reply(server.hub, request, fault)
+                reply = self._reply(server.hub, Request(self.command, self.path, headers, body), fault)
             except HubError as error:
                 reply = error_reply(error)
-            if reply is None:
-                self.close_connection = True
-                return
-            self._finish_body(body)
-            status = int(reply.status)
-            sent = self._send(reply, fault)
+            if reply is not None:
+                self._finish_body(body)
+        except (ConnectionError, TimeoutError):
+            reply = None
+        length = 0 if reply is None or self.command == "HEAD" else reply.length
+        if fault is not None and fault.cut and fault.cut_after is not None:
+            length = min(length, fault.cut_after)
+        if server.faults is not None:
+            # Before it is sent: who has the answer finds the request on record.
+            status = 0 if reply is None else int(reply.status)
+            count = 0 if body is None else body.count
+            server.faults.record(Recorded(self.command, self.path, status, count, length))
+        if reply is None:
+            self.close_connection = True
+            return
+        try:
+            self._send(reply, length)
         except (ConnectionError, TimeoutError):
             self.close_connection = True
-        finally:
-            if server.faults is not None:
-                count = body.count if body is not None else 0
-                server.faults.record(Recorded(self.command, self.path, status, count, sent))
 
     def _reply(self, hub: Hub, request: Request, fault: Fault | None) -> Reply | None:
         """The reply to send, or None if the connection is to be cut."""
@@ -158,7 +164,8 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None or not body.ended:
             self.close_connection = True
 
-    def _send(self, reply: Reply, fault: Fault | None) -> int:
+    def _send(self, reply: Reply, length: int) -> None:
+        """Send the reply, but no more than `length` bytes of its body."""
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)
@@ -167,20 +174,16 @@ class _Handler(BaseHTTPRequestHandler):
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        sent = 0
-        if self.command != "HEAD":
-            stop = fault.cut_after if fault is not None and fault.cut else None
-            for block in reply.blocks():
-                piece = block if stop is None else block[: stop - sent]
-                self.wfile.write(piece)
-                sent += len(piece)
-                if stop is not None and sent >= stop:
-                    break
-            # A file that shrank under us, or a cut: what was promised cannot be kept.
-            if sent < reply.length:
-                self.close_connection = True
+        left = length
+        for block in reply.blocks() if left else ():
+            self.wfile.write(block[:left])
+            left -= len(block[:left])
+            if left == 0:
+                break
+        # A file that shrank under us, or a cut: what was promised cannot be kept.
+        if self.command != "HEAD" and length - left < reply.length:
+            self.close_connection = True
         self.wfile.flush()
-        return sent
 
 
 class LocalHub:

@@ -67,7 +67,7 @@ class HubRemote:
         self._api = HfApi(endpoint=endpoint, token=token, library_name="rcp-release")
         self._repo = repo_id
         self._retry = retry or Retry()
-        self._operations: dict[str, CommitOperationAdd] = {}
+        self._operations: dict[tuple[Path, str], CommitOperationAdd] = {}
         self.name = f"{self._api.endpoint.rstrip('/')}/datasets/{repo_id}"
         if urlsplit(self._api.endpoint).hostname in _LOOPBACK:
             # A Hub on this machine speaks LFS only, and the client does not ask before it uploads through Xet.
@@ -113,11 +113,14 @@ class HubRemote:
 
     def _files(self, sha: str) -> dict[str, File]:
         rows = self._api.list_repo_tree(self._repo, recursive=True, revision=sha, repo_type=_KIND)
-        return {
+        files = {
             row.path: File(row.blob_id, row.size, row.lfs.sha256 if row.lfs else None, row.lfs is not None)
             for row in rows
             if isinstance(row, RepoFile)
         }
+        if not files:
+            raise ValueError("a commit without files")
+        return files
 
     def text(self, path: str, sha: str) -> str:
         """See `Remote`."""
@@ -144,12 +147,14 @@ class HubRemote:
             sent(len(paths), sum(plan.files[path].size for path in paths))
 
     def _operation(self, release: Release, plan: Plan, path: str) -> CommitOperationAdd:
-        if path not in self._operations:
-            operation = CommitOperationAdd(path, release.folder / path)
+        """The client's word for a file, the same one in upload and commit: it remembers what was uploaded."""
+        key = (release.folder / path, plan.files[path].oid)
+        if key not in self._operations:
+            operation = CommitOperationAdd(path, key[0])
             # Known already: the client need not hash the file again.
             operation.upload_info.sha256 = bytes.fromhex(plan.files[path].sha256 or "")
-            self._operations[path] = operation
-        return self._operations[path]
+            self._operations[key] = operation
+        return self._operations[key]
 
     @staticmethod
     def _check_mode(operation: CommitOperationAdd, planned: File) -> None:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from builder.card_facts_judging import reliability, stages
-from builder.card_facts_pool import language_batches, split_groups, text_groups
+from builder.card_facts_pool import language_batches, text_groups
 
 
 def test_reliability_gives_the_worked_numbers() -> None:
@@ -56,21 +56,9 @@ def test_pages_of_identical_text_are_grouped_and_empty_ones_are_not() -> None:
     pages = pl.DataFrame({"id": list("abcdefgh"), "text": ["x", "y", "x", "", "", "y", "x", "z"]})
     groups = text_groups(pages)
     assert [("a", "c", "g"), ("b", "f")] == sorted(
-        tuple(sorted(part["corpus-id"])) for part in groups.partition_by("group")
+        tuple(sorted(part["corpus-id"])) for part in groups.partition_by("text")
     )
-
-
-def test_groups_with_different_labels_are_counted() -> None:
-    """Equal labels on all pages of a group do not split it; a missing label or another grade does."""
-    groups = pl.DataFrame({"corpus-id": list("abcdef"), "group": [1, 1, 2, 2, 3, 3]})
-    labels = pl.DataFrame(
-        {
-            "query-id": ["q1", "q1", "q1", "q2", "q2"],
-            "corpus-id": ["a", "b", "c", "e", "f"],
-            "score": [2, 2, 1, 1, 2],
-        }
-    )
-    assert 2 == split_groups(groups, labels)
+    assert {3, 2} == set(groups["size"])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import math
 import random
 import re
 import sys
+from dataclasses import replace
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,8 +122,6 @@ def test_carries_the_checksums_of_what_tasks_read(text: str, benchmark: Benchmar
 
 def test_template_changes_in_its_constants_only(text: str) -> None:
     """What stands before the first and after the last constant is the template, word for word."""
-    from importlib import resources
-
     template = (resources.files("builder") / "task_file" / TASK_FILE).read_text("utf-8")
     head, tail = (
         template.split('_REVISION = ""\n')[0],
@@ -132,9 +132,7 @@ def test_template_changes_in_its_constants_only(text: str) -> None:
 
 
 def test_unknown_licence_is_not_specified(benchmark: Benchmark) -> None:
-    """mteb's list of licences is closed: one that it lacks is not made up."""
-    from dataclasses import replace
-
+    """The list of licences that mteb takes is closed: one that it lacks is not made up."""
     other = replace(benchmark, card={**benchmark.card, "licence": "gpl-2.0"})
     entry = tasks.metadata(other, TAG)["Vidore3HrRCPReranking"]
     assert "not specified" == entry["license"]
@@ -143,15 +141,17 @@ def test_unknown_licence_is_not_specified(benchmark: Benchmark) -> None:
 @pytest.mark.parametrize("path", ["hr__german/qrels.parquet", "hr/corpus-00000-of-00002.parquet"])
 def test_missing_file_is_refused(benchmark: Benchmark, path: str) -> None:
     """A tree without a file that a task reads gets no task file."""
-    files = {name: sha for name, sha in files_of(benchmark).items() if not name.startswith(path.split("corpus")[0])}
+    files = {
+        name: sha
+        for name, sha in files_of(benchmark).items()
+        if not name.startswith(path.split("corpus", maxsplit=1)[0])
+    }
     with pytest.raises(DataError, match=r"the tree has no hr(__german)?/.*, which the tasks of domain 'hr' read"):
         tasks.render(benchmark, tag=TAG, files=files)
 
 
 def test_quotes_and_backslashes_survive(benchmark: Benchmark) -> None:
     """A citation with quotes, backslashes and three quotes in a row is read back as it is."""
-    from dataclasses import replace
-
     citation = 'a "quoted" \\"{o} """ \\n end"'
     other = replace(benchmark, card={**benchmark.card, "citation": citation})
     text = tasks.render(other, tag=TAG, files=files_of(benchmark))
@@ -160,7 +160,7 @@ def test_quotes_and_backslashes_survive(benchmark: Benchmark) -> None:
 
 
 def test_imports_only_what_a_user_of_mteb_has(text: str) -> None:
-    """The standard library, numpy, datasets, huggingface_hub and mteb, no `.v2` class, no dataclass, no future import."""
+    """The standard library, datasets, huggingface_hub and mteb; no dataclass, no future import."""
     names = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -200,7 +200,7 @@ def test_metric_has_the_bits_of_the_plain_loop(scores: dict[str, float], gains: 
 
 def test_metric_has_the_bits_of_the_array_code() -> None:
     """On pools of 150 pages with ties, the file's metric is that of our tables, bit for bit."""
-    draw = random.Random(20261101)  # noqa: S311 - reproducible data
+    draw = random.Random(20261101)
     pool = sorted((f"corpus-test-{number}" for number in range(150)), reverse=True)
     for _ in range(20):
         scores = {page: round(draw.random(), draw.choice([1, 2, 17])) for page in pool}
@@ -224,8 +224,6 @@ def test_metric_refuses_scores_that_do_not_order() -> None:
 
 
 def _template() -> str:
-    from importlib import resources
-
     return (resources.files("builder") / "task_file" / TASK_FILE).read_text("utf-8")
 
 

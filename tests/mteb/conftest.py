@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,10 +24,14 @@ else:
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
-import pytest
-from releases.local_hub import Faults, LocalHub
+import datasets
+import huggingface_hub
+from huggingface_hub import HfApi
 from support.command import release_here
+from support.publisher import Publisher
 from support.tiny import write_world
+
+from releases.local_hub import Faults, LocalHub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,9 +40,6 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches that no other test has filled."""
-    import datasets
-    import huggingface_hub
-
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets-cache")
 
@@ -69,10 +69,6 @@ def faults() -> Faults:
 @pytest.fixture
 def hub(tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
     """A Hub on loopback, where every client of this process looks."""
-    import datasets
-    import huggingface_hub
-    from huggingface_hub import HfApi, hf_api
-
     with LocalHub(tmp_path / "store", faults=faults) as running:
         endpoint = running.endpoint
         monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", endpoint)
@@ -85,35 +81,7 @@ def hub(tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield running
 
 
-@dataclass(frozen=True)
-class Publisher:
-    """Puts release trees on the Hub: a commit and a tag each."""
-
-    api: Any
-    repo: str
-
-    def publish(self, tree: Path, tag: str) -> str:
-        """One commit with exactly the files of the tree; returns its sha."""
-        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
-        self.api.create_repo(self.repo, repo_type="dataset", exist_ok=True)
-        there = set(self.api.list_repo_files(self.repo, repo_type="dataset"))
-        files = {path.relative_to(tree).as_posix(): path for path in tree.rglob("*") if path.is_file()}
-        operations = [CommitOperationAdd(name, str(path)) for name, path in files.items()]
-        operations += [CommitOperationDelete(name) for name in there - files.keys()]
-        commit = self.api.create_commit(self.repo, operations, commit_message=tag, repo_type="dataset")
-        self.api.create_tag(self.repo, tag=tag, revision=commit.oid, repo_type="dataset")
-        return str(commit.oid)
-
-    def move_tag(self, tag: str, commit: str) -> None:
-        """What nobody should do, and a Hub lets anybody do."""
-        self.api.delete_tag(self.repo, tag=tag, repo_type="dataset")
-        self.api.create_tag(self.repo, tag=tag, revision=commit, repo_type="dataset")
-
-
 @pytest.fixture
 def publisher(hub: LocalHub) -> Publisher:
     """A publisher of the tiny benchmark's repository."""
-    from huggingface_hub import HfApi
-
     return Publisher(HfApi(endpoint=hub.endpoint, token=False), "example/rcp-ndcg-tiny")

@@ -93,60 +93,54 @@ def test_truncated_file_is_seen(tiny_tree: Path, tmp_path: Path) -> None:
         evaluate(tree)
 
 
-@pytest.mark.parametrize(
-    ("path", "edit", "sentence"),
-    [
-        (POOLS, lambda frame: frame.filter(~OF_QUERY_1), "query 'query-test-1' has no pool"),
-        (
-            POOLS,
-            lambda frame: frame.with_columns(pl.when(OF_QUERY_1).then([]).otherwise("corpus-ids").alias("corpus-ids")),
-            "query 'query-test-1' has no pool: it is empty",
-        ),
-        (
-            POOLS,
-            lambda frame: frame.with_columns(pl.col("corpus-ids").list.concat(pl.lit(["corpus-test-99"]))),
-            "page 'corpus-test-99' in the pool of query 'query-test-1' is not in the corpus",
-        ),
-        (
-            POOLS,
-            lambda frame: frame.with_columns(pl.col("corpus-ids").list.concat(pl.col("corpus-ids").list.head(1))),
-            "in the pool of query 'query-test-1' page 'corpus-test-.*' is there twice",
-        ),
-        (
-            POOLS,
-            lambda frame: frame.with_columns(pl.col("corpus-ids").list.concat(pl.lit(["corpus-test-11"]))),
-            "page 'corpus-test-11' in the pool of query 'query-test-1' has no gain",
-        ),
-        (QRELS, lambda frame: frame.filter(~OF_QUERY_1), "query 'query-test-1' has no qrels"),
-        (
-            QRELS,
-            lambda frame: frame.with_columns(gain=pl.when(OF_QUERY_1).then(None).otherwise("gain")),
-            "query 'query-test-1' has no gains",
-        ),
-        (QRELS, lambda frame: pl.concat([frame, frame.head(1)]), "of query 'query-test-1' is there twice"),
-        (QRELS, lambda frame: frame.with_columns(gain=-pl.col("gain")), "the gain of page .* is -"),
-        (
-            QUERIES,
-            lambda frame: frame.filter(pl.col("id") != "query-test-1"),
-            "'query-test-1' is not among the queries",
-        ),
-        (
-            CORPUS,
-            lambda frame: frame.filter(pl.col("id") != "corpus-test-1"),
-            "'corpus-test-1' .* is not in the corpus",
-        ),
-        (CORPUS, lambda frame: pl.concat([frame, frame.head(1)]), "page 'corpus-test-0' is there twice"),
-    ],
-)
-def test_release_that_is_not_whole_gets_no_score(
-    tiny_world: Path,
-    tiny_tree: Path,
-    tmp_path: Path,
-    path: str,
-    edit: Callable[[pl.DataFrame], pl.DataFrame],
-    sentence: str,
-) -> None:
+BROKEN: list[tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = [
+    (POOLS, lambda frame: frame.filter(~OF_QUERY_1), "query 'query-test-1' has no pool"),
+    (
+        POOLS,
+        lambda frame: frame.with_columns(pl.when(OF_QUERY_1).then([]).otherwise("corpus-ids").alias("corpus-ids")),
+        "query 'query-test-1' has no pool: it is empty",
+    ),
+    (
+        POOLS,
+        lambda frame: frame.with_columns(pl.col("corpus-ids").list.concat(pl.lit(["corpus-test-99"]))),
+        "page 'corpus-test-99' in the pool of query 'query-test-1' is not in the corpus",
+    ),
+    (
+        POOLS,
+        lambda frame: frame.with_columns(pl.col("corpus-ids").list.concat(pl.col("corpus-ids").list.head(1))),
+        "in the pool of query 'query-test-1' page 'corpus-test-.*' is there twice",
+    ),
+    (
+        POOLS,
+        lambda frame: frame.with_columns(pl.col("corpus-ids").list.concat(pl.lit(["corpus-test-11"]))),
+        "page 'corpus-test-11' in the pool of query 'query-test-1' has no gain",
+    ),
+    (QRELS, lambda frame: frame.filter(~OF_QUERY_1), "query 'query-test-1' has no qrels"),
+    (
+        QRELS,
+        lambda frame: frame.with_columns(gain=pl.when(OF_QUERY_1).then(None).otherwise("gain")),
+        "query 'query-test-1' has no gains",
+    ),
+    (QRELS, lambda frame: pl.concat([frame, frame.head(1)]), "of query 'query-test-1' is there twice"),
+    (QRELS, lambda frame: frame.with_columns(gain=-pl.col("gain")), "the gain of page .* is -"),
+    (
+        QUERIES,
+        lambda frame: frame.filter(pl.col("id") != "query-test-1"),
+        "'query-test-1' is not among the queries",
+    ),
+    (
+        CORPUS,
+        lambda frame: frame.filter(pl.col("id") != "corpus-test-1"),
+        "'corpus-test-1' .* is not in the corpus",
+    ),
+    (CORPUS, lambda frame: pl.concat([frame, frame.head(1)]), "page 'corpus-test-0' is there twice"),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=[sentence for _, _, sentence in BROKEN])
+def test_broken_release_gets_no_score(tiny_world: Path, tiny_tree: Path, tmp_path: Path, broken: Any) -> None:
     """Each way to be incomplete, in a release that is sealed and so otherwise believed, is named with file and id."""
+    path, edit, sentence = broken
     tree = copy_release(tiny_tree, tmp_path / "tree", tiny_world, tag="v1-toy", edits={path: edit})
     with pytest.raises(RuntimeError, match=sentence) as caught:
         evaluate(tree)
@@ -154,7 +148,7 @@ def test_release_that_is_not_whole_gets_no_score(
 
 
 def test_score_0_rows_change_no_integer_score(tiny_world: Path, tiny_tree: Path, tmp_path: Path) -> None:
-    """mteb's own metrics on the human grades are the same with and without the rows of score 0."""
+    """The metrics of mteb on the human grades are the same with and without the rows of score 0."""
     none: dict[str, Any] = {}
     for subset in ("paper__english", "paper__french"):
         none[f"{subset}/qrels.parquet"] = lambda frame: frame.filter(pl.col("score") > 0)

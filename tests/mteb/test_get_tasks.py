@@ -89,7 +89,7 @@ def test_mtebs_own_task_is_used_at_the_same_revision_only(
 
 
 def test_mtebs_own_task_is_used_at_the_tags_commit(tasks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """mteb pins a commit where the file has the tag: the same release."""
+    """A task of mteb pins a commit where the file has the tag: the same release."""
     (ours,) = tasks.get_tasks()
     metadata = ours.metadata.model_copy(update={"dataset": {"path": "example/rcp-ndcg-tiny", "revision": "1" * 40}})
     shipped = type("Shipped", (type(ours).__mro__[2],), {"metadata": metadata})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import huggingface_hub
@@ -15,7 +17,6 @@ from support.in_mteb import Given, copy_release, digits, load_task_file, scores_
 from releases.local_hub import Fault
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import ModuleType
 
     from releases.local_hub import Faults
@@ -50,14 +51,7 @@ def down(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def task_file(revision: str) -> ModuleType:
     """The task file of a revision, as a user gets it."""
-    return load_task_file_of(hf_hub_download(REPO, "rcp_ndcg_tasks.py", repo_type="dataset", revision=revision))
-
-
-def load_task_file_of(path: str) -> ModuleType:
-    """The task file at a path."""
-    from pathlib import Path as P
-
-    return load_task_file(P(path))
+    return load_task_file(Path(hf_hub_download(REPO, "rcp_ndcg_tasks.py", repo_type="dataset", revision=revision)))
 
 
 def evaluate(tasks: ModuleType, **options: Any) -> dict[str, float]:
@@ -93,19 +87,23 @@ def test_only_the_files_of_the_task_are_fetched(publisher: Any, tiny_tree: Path,
     assert 7 == len(list((tmp_path / "hub-cache").rglob("snapshots/*/**/*.parquet")))
 
 
-@pytest.mark.parametrize("way", ["down", "offline"])
-def test_hub_down_with_a_warm_cache(
-    publisher: Any, tiny_tree: Path, newer: Path, down: Any, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+@pytest.fixture(params=["down", "offline"])
+def without_hub(request: pytest.FixtureRequest, down: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Takes the Hub away in one of two ways."""
+
+    def go_offline() -> None:
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+    return down if request.param == "down" else go_offline
+
+
+def test_no_hub_and_a_warm_cache(publisher: Any, tiny_tree: Path, newer: Path, without_hub: Any) -> None:
     """The cached release is scored as it was; another or a made-up one gets a sentence, never the cached numbers."""
     publisher.publish(tiny_tree, V1)
     publisher.publish(newer, V2)
     tasks = task_file(V1)
     online = evaluate(tasks)
-    if way == "down":
-        down()
-    else:
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    without_hub()
     assert online == of_folder(tiny_tree) == evaluate(tasks)
     for revision in (V2, "v9-none", "0" * 40):
         with pytest.raises(RuntimeError, match="is neither reachable nor wholly in this machine's cache"):
@@ -143,7 +141,7 @@ def test_partly_cached_snapshot_and_no_hub(publisher: Any, tiny_tree: Path, down
     task.hf_subsets = ["paper__english"]
     mteb.evaluate(Given(digits), task, cache=None)
     down()
-    with pytest.raises(RuntimeError, match="is neither reachable nor wholly in|is missing: the download"):
+    with pytest.raises(RuntimeError, match=r"is neither reachable nor wholly in|is missing: the download"):
         evaluate(tasks)
 
 
@@ -152,7 +150,7 @@ def test_moved_tag_is_seen(publisher: Any, tiny_tree: Path, newer: Path) -> None
     publisher.publish(tiny_tree, V1)
     tasks = task_file(V1)
     publisher.move_tag(V1, publisher.publish(newer, V2))
-    with pytest.raises(RuntimeError, match="is not the file of release 'v1-toy'.*or the tag was moved"):
+    with pytest.raises(RuntimeError, match=r"is not the file of release 'v1-toy'.*or the tag was moved"):
         evaluate(tasks)
 
 
@@ -165,7 +163,7 @@ def test_moved_tag_is_seen_with_a_warm_cache(publisher: Any, tiny_tree: Path, ne
     assert first == evaluate(tasks)
     elsewhere = tmp_path / "rcp_ndcg_tasks.py"
     elsewhere.write_bytes((tiny_tree / "rcp_ndcg_tasks.py").read_bytes())
-    with pytest.raises(RuntimeError, match="is not the file of release 'v1-toy'.*or the tag was moved"):
+    with pytest.raises(RuntimeError, match=r"is not the file of release 'v1-toy'.*or the tag was moved"):
         evaluate(load_task_file(elsewhere))
 
 
@@ -190,7 +188,7 @@ def test_unknown_release_and_release_without_a_manifest(publisher: Any, tiny_tre
     tasks = task_file(V1)
     with pytest.raises(RuntimeError, match=f"there is no release 'v9-none' of {REPO} that you may read"):
         evaluate(tasks, revision="v9-none")
-    with pytest.raises(RuntimeError, match="release 'v2-toy' .* has no provenance/manifest.json, so nothing says"):
+    with pytest.raises(RuntimeError, match=r"release 'v2-toy' .* has no provenance/manifest.json, so nothing says"):
         evaluate(tasks, revision=V2)
     assert evaluate(task_file(V2)) == of_folder(newer)
 
@@ -203,5 +201,18 @@ def test_download_cut_short_is_seen(publisher: Any, tiny_tree: Path, tmp_path: P
     (corpus,) = (tmp_path / "hub-cache").rglob("snapshots/*/paper/*.parquet")
     blob = corpus.resolve()
     blob.write_bytes(blob.read_bytes()[:-1])
-    with pytest.raises(RuntimeError, match="is not the file of release 'v1-toy'"):
+    with pytest.raises(RuntimeError, match=r"is not the file of release 'v1-toy'"):
         evaluate(tasks)
+
+
+def test_cards_snippet_runs_as_printed(publisher: Any, tiny_tree: Path) -> None:
+    """The card's Python, word for word, with a model: results of every domain at the release's tag."""
+    publisher.publish(tiny_tree, V1)
+    card = Path(hf_hub_download(REPO, "README.md", repo_type="dataset", revision=V1)).read_text("utf-8")
+    snippet = re.search(r"^```python\n(import importlib.*?)^```$", card, flags=re.MULTILINE | re.DOTALL)
+    assert snippet is not None
+    names: dict[str, Any] = {"model": Given(digits)}
+    exec(compile(snippet[1], "README.md", "exec"), names)  # noqa: S102 - what a reader of the card does
+    (result,) = names["results"].task_results
+    assert ["TinyPaperRCPReranking", V1] == [result.task_name, result.dataset_revision]
+    assert of_folder(tiny_tree) == {entry["hf_subset"]: entry["main_score"] for entry in result.scores["test"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import TYPE_CHECKING, Any
 
 import mteb
@@ -54,7 +55,7 @@ def test_stale_result_is_refused_where_nothing_may_be_computed(
     cache = mteb.ResultCache(tmp_path / "results")
     mteb.evaluate(Given(digits), releases[0], cache=cache)
     with pytest.raises(
-        (RuntimeError, ValueError), match="the cached result is of release|overwrite_strategy is set to"
+        (RuntimeError, ValueError), match=r"the cached result is of release|overwrite_strategy is set to"
     ):
         mteb.evaluate(Given(digits), releases[1], cache=cache, overwrite_strategy=strategy)
 
@@ -63,8 +64,6 @@ def test_stale_result_is_refused_where_mteb_no_longer_asks(
     releases: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should mteb stop asking whether results need a merge, the second layer refuses."""
-    import sys
-
     cache = mteb.ResultCache(tmp_path / "results")
     mteb.evaluate(Given(digits), releases[0], cache=cache)
     monkeypatch.setattr(sys.modules["mteb.evaluate"], "_requires_merge", lambda *_: False)

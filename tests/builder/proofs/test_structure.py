@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -263,3 +264,30 @@ def test_every_failure_is_kept(tree: Tree) -> None:
     tree.rows(QRELS, lambda rows: [row.__setitem__("gain", math.nan) for row in rows])
     finite = [place for place in tree.failing("S1")["S1"] if place[0] == "finite"]
     assert list(range(rows)) == [place[2] for place in finite]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_damage_is_never_a_traceback(tree: Tree, seed: int) -> None:
+    """Bits flipped, bytes cut, zeroed or put in, in any file: a failure is named, or the change is in a free text.
+
+    What no proof can see of the manifest is what it records of the build: settings and digests of inputs.
+    """
+    chance = random.Random(seed)
+    name = chance.choice([file for file in sorted(_files(tree)) if file != MANIFEST])
+    content = bytearray((tree.path / name).read_bytes())
+    place = chance.randrange(len(content))
+    damage = seed % 4
+    if damage == 0:
+        content[place] ^= 1 << chance.randrange(8)
+    elif damage == 1:
+        del content[place:]
+    elif damage == 2:
+        content[place : place + 40] = b"\0" * 40
+    else:
+        content[place:place] = chance.randbytes(7)
+    tree.write(name, bytes(content))
+    assert "M1" in tree.failing()
+
+
+def _files(tree: Tree) -> list[str]:
+    return [path.relative_to(tree.path).as_posix() for path in tree.path.rglob("*") if path.is_file()]

@@ -1,0 +1,73 @@
+"""`release tasks`: the mteb tasks of a release, or their definitions for a pull request to mteb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from builder import for_mteb as definitions
+from builder import tasks as task_file
+from builder.benchmark import DEFAULT, Benchmark, load_benchmark
+from builder.tree import open_tree
+from provenance.errors import UsageError
+from releases.ledger.chain import ledger_path, read_ledger
+from releases.terminal import print_json
+
+
+def tasks(
+    tree: Annotated[Path, typer.Argument(help="A release tree, e.g. dist/<tag>.")],
+    for_mteb: Annotated[
+        bool, typer.Option("--for-mteb", help="Print the Python definitions for a pull request to mteb.")
+    ] = False,
+    revision: Annotated[
+        str | None, typer.Option(help="The commit that mteb is to pin; by default the ledger's, for the tree's tag.")
+    ] = None,
+    merged: Annotated[
+        list[int] | None, typer.Option(help="The number of a release whose tasks mteb has already. Repeatable.")
+    ] = None,
+    benchmark: Annotated[str, typer.Option(help="An embedded benchmark, or the path of a .toml file.")] = DEFAULT,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger of what was published.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """List the mteb tasks of TREE, or print their definitions for mteb."""
+    chosen = load_benchmark(benchmark)
+    own = open_tree(tree).releases["releases"][-1]
+    if not for_mteb:
+        _list(chosen, own, as_json=json)
+        return
+    text = definitions.render(
+        chosen,
+        number=own["number"],
+        revision=revision or _published(chosen, own["tag"], ledger),
+        merged=merged or [],
+    )
+    if json:
+        print_json({"tag": own["tag"], "python": text})
+    else:
+        typer.echo(text, nl=False)
+
+
+def _list(benchmark: Benchmark, own: dict[str, Any], *, as_json: bool) -> None:
+    entries = task_file.metadata(benchmark, own["tag"])
+    if as_json:
+        print_json({"tag": own["tag"], "tasks": entries})
+        return
+    for name, entry in entries.items():
+        typer.echo(f"{name}  {entry['category']:<4}  {len(entry['eval_langs'])} subsets  {own['tag']}")
+
+
+def _published(benchmark: Benchmark, tag: str, ledger: Path | None) -> str:
+    """The commit of a tag, from the ledger.
+
+    Raises:
+        UsageError: the ledger has no commit for it.
+    """
+    for entry in read_ledger(ledger_path(benchmark, ledger)):
+        if entry.tag == tag and entry.revision is not None:
+            return entry.revision
+    raise UsageError(
+        f"the ledger has no commit of '{tag}', and mteb pins commits",
+        remedy="publish the release first, or name the commit with --revision.",
+    )
