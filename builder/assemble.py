@@ -42,8 +42,8 @@ _PAIR = ["query-id", "corpus-id"]
 class Request:
     """What to build, from what, and as which release.
 
-    `record` is what the manifest says of the inputs where a release is made again from its own provenance; the inputs
-    that were read, without one.
+    `against` is the predecessor, for the card to compare with. `record` is what the manifest says of the inputs where
+    a release is made again from its own provenance; the inputs that were read, without one.
     """
 
     benchmark: Benchmark
@@ -52,6 +52,7 @@ class Request:
     upstream: Mapping[str, Source]
     numbering: Numbering
     figures: bool
+    against: Source | None = None
     record: manifest.Inputs | None = None
 
 

@@ -126,7 +126,8 @@ def read_facts(
         path: the tree; its card and manifest are not read.
         benchmark: its benchmark file.
         configs: its configs.
-        relation: what a diff against the release before found.
+        relation: what a diff against the release before found; by default what the tree's own entry of releases.json
+            says (proof C3 holds it to the predecessor's tree).
 
     Raises:
         InputError, DataError: a table or document is missing or broken, or the tree is not of this benchmark.
@@ -156,8 +157,13 @@ def read_facts(
         calibration=calibration(tree, benchmark, judge.name),
         results=result_facts(tree, benchmark),
         declared=_declared(benchmark),
-        relation=relation,
+        relation=relation or _relation(releases[-1]),
     )
+
+
+def _relation(entry: Mapping[str, Any]) -> Relation | None:
+    said = entry.get("relation")
+    return None if said is None else Relation(said["tag"], tuple(Change(**change) for change in said["changes"]))
 
 
 def _kinds(path: Path, configs: Sequence[Config]) -> tuple[KindFacts, ...]:

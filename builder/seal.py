@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from builder import card, documents, figures, gitattributes, manifest, releases_document, tasks
 from builder.calibrate import LINK
 from builder.card_facts import read_facts
+from builder.diff.compare import relation_to
+from builder.diff.sides import described_side, open_side
 from builder.digests import sha256_file
 from builder.layout import ASSETS, GITATTRIBUTES, MANIFEST, README, RELEASES, TASK_FILE, Config, configs
 
@@ -40,6 +42,11 @@ def seal(work: Work, judged: Judged, tag: str) -> dict[str, Any]:
             ),
         )
         documents.write(releases, tree / RELEASES)
+        if request.against is not None:
+            before = open_side(request.against.path, request.against.uri)
+            own = releases["releases"][-1]
+            own["relation"] = relation_to(before, described_side(tree, listed, tables), benchmark)
+            documents.write(releases, tree / RELEASES)
         (tree / GITATTRIBUTES).write_text(gitattributes.TEXT, encoding="utf-8", newline="\n")
         rows = _config_rows(listed, tables)
         sums = {name: digest for name, digest in data.items() if name.endswith(".parquet")}
@@ -74,6 +81,10 @@ def _inputs(work: Work) -> manifest.Inputs:
         return work.request.record
     uris = {f"upstream/{name}": source.pin() for name, source in work.request.upstream.items()}
     upstream = dict(zip(work.read, work.store.runner.map(sha256_file, work.read.values()), strict=True))
+    against = work.request.against
+    if against is not None:
+        uris["predecessor"] = against.pin()
+        upstream[f"predecessor/{MANIFEST}"] = sha256_file(against.path / MANIFEST)
     root = work.inputs.path
     inputs = {f"inputs/{file.relative_to(root).as_posix()}": work.digests[file] for file in work.inputs.files()}
     return manifest.Inputs(uris | {"inputs": work.request.inputs.pin()}, upstream | inputs)

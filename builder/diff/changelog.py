@@ -10,7 +10,15 @@ from builder.diff.sentences import HEADLINE, NAMES, board, board_name, headline,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_ROWS = ("corpus", "queries", "top_ranked", "pool", "first_stage", "runs")
+_ROWS = {
+    "corpus": "pages",
+    "queries": "queries",
+    "top_ranked": "lists of top_ranked",
+    "pool": "rows of the pools",
+    "first_stage": "rows of the first stage",
+    "runs": "rows of the runs",
+    "judge_criteria": "rows of the judge's criteria",
+}
 
 
 def relation(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,7 +44,9 @@ def _changes(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield _change(
         f"queries with other pages in their ideal top {k}", top["queries"] - top["same_pages"], top["queries"]
     )
-    yield _change("queries with another order there", top["queries"] - top["same_order"], top["queries"])
+    yield _change(
+        f"queries with another order of their ideal top {k}", top["queries"] - top["same_order"], top["queries"]
+    )
     found = board(document, *HEADLINE)
     if found is not None:
         name = board_name(found)
@@ -53,11 +63,9 @@ def _changes(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     tables = document["tables"]
     if "qrels" in tables:
         yield _change(NAMES["labels"], tables["qrels"]["columns"].get("score", 0), tables["qrels"]["rows_new"])
-    for kind in _ROWS:
+    for kind, what in _ROWS.items():
         if kind in tables:
-            yield _rows(NAMES[kind], tables[kind])
-    if "judge_criteria" in tables:
-        yield _rows("rows of the judge's criteria", tables["judge_criteria"])
+            yield _rows(what, tables[kind])
     yield from _windows(document["windows"] or {})
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from builder.diff.changelog import relation
 from builder.diff.gains import GainChanges, gain_changes, gains_document
 from builder.diff.held import held, promised
 from builder.diff.results import Values, board_documents, common_benchmark, replay_domain, same_values
@@ -20,13 +21,13 @@ from builder.diff.sides import Part, Side, identical, part_changes
 from builder.diff.top import TopChanges, top_changes, top_document
 from builder.diff.windows import items_document, windows_document
 from builder.layout import PROVENANCE_KINDS, SUBSET_KINDS
+from builder.steps import Steps
 from provenance.errors import UsageError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from builder.benchmark import Benchmark
-    from builder.steps import Steps
 
 FORMAT = "rcp-release.diff.v1"
 _PAIR = ["query-id", "corpus-id"]
@@ -78,18 +79,18 @@ def compare(old: Side, new: Side, benchmark: Benchmark, steps: Steps) -> dict[st
     tables = _by_kind(work)
     windows = [_document(side, "windows") for side in (old, new)]
     items = [_document(side, "item_params") for side in (old, new)]
-    relation = promised(old.releases, new.releases)
+    promise = promised(old.releases, new.releases)
     return {
         "format": FORMAT,
         "benchmark": benchmark.name,
         "old": _side(old),
         "new": _side(new),
-        "relation": relation,
+        "relation": promise,
         "files": _files(old, new),
         "tables": tables,
         "held": held(
             tables,
-            relation["may_change"],
+            promise["may_change"],
             qrel_ndcg=same_values(work.values, "qrel") if work.values else None,
             documents={"windows": windows, "item_params": items},
         ),
@@ -99,6 +100,11 @@ def compare(old: Side, new: Side, benchmark: Benchmark, steps: Steps) -> dict[st
         "windows": windows_document(*windows),
         "item_params": items_document(*items),
     }
+
+
+def relation_to(old: Side, new: Side, benchmark: Benchmark) -> dict[str, Any]:
+    """What a card says of the release before (`changelog.relation`); arguments and errors as `compare`."""
+    return relation(compare(old, new, benchmark, Steps(lambda: 0.0)))
 
 
 def _refuse_strangers(old: Side, new: Side) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from builder import documents
+from builder.dataset_folder import DatasetFolder
 from builder.diff.rows import RowChanges, count, key, match
 from builder.digests import sha256_file
 from builder.layout import MANIFEST, PROVENANCE_KINDS, SCHEMAS, SUBSET_KINDS, config_name
@@ -20,8 +21,10 @@ from builder.upstream import read_pages
 from provenance.errors import DataError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
+
+    from builder.layout import Config
 
 _SHARE_ROWS = 2_000_000
 """Rows of a table that are compared at once: what a small machine holds twice."""
@@ -140,6 +143,18 @@ def open_side(path: Path, label: str) -> Side:
         )
     _check_sizes(tree, files)
     return Side(label, tree, files, sealed=True)
+
+
+def described_side(path: Path, configs: Iterable[Config], files: Mapping[str, Mapping[str, Any]]) -> Side:
+    """A tree whose card and manifest are not written yet, or not to be believed.
+
+    Args:
+        path: the tree.
+        configs: its configs.
+        files: what `manifest.describe` found of its files.
+    """
+    folder = DatasetFolder(path, {config.name: config.files for config in configs})
+    return Side(path.name, ReleaseTree(path, folder), files, sealed=True)
 
 
 def _check_sizes(tree: ReleaseTree, files: Mapping[str, Mapping[str, Any]]) -> None:

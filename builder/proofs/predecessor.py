@@ -9,9 +9,12 @@ import polars as pl
 import pyarrow as pa
 
 from builder import documents
+from builder.diff.compare import relation_to
 from builder.diff.held import DECLARED, EVERYTHING
 from builder.diff.rows import OLD, differs, key, match
+from builder.diff.sides import described_side, open_side
 from builder.layout import PROVENANCE_KINDS, RELEASES, SCHEMAS, SUBSET_KINDS, item_params_path, windows_path
+from builder.manifest import configs_of, describe
 from builder.proofs.facts import FILE, ROW, Facts, Table, UnprovableError
 from builder.proofs.outcome import Coverage, Finding, Gap, fault
 from builder.proofs.places import failures
@@ -36,7 +39,8 @@ def predecessor(facts: Facts) -> Iterator[Finding]:
     Its entry of releases.json declares a kind that fits its judge and place, and exactly what that kind may change.
     Pages, queries, human labels, pools, top_ranked, first stage and runs are the predecessor's, and so is whatever
     else is not declared: compared by their files' bytes and, where these differ, row by row. qrel-nDCG is a function of
-    labels, pools and runs, so it is unchanged too (`release diff` computes it).
+    labels, pools and runs, so it is unchanged too (`release diff` computes it). What the entry says of its relation to
+    the predecessor, and the card prints, is what a diff of both trees gives.
 
     It does not prove that what may change has changed well: that is G1, G2 and L1; nor anything about the card.
     """
@@ -62,6 +66,7 @@ def predecessor(facts: Facts) -> Iterator[Finding]:
     for name, path in (("windows", windows_path), ("item_params", item_params_path)):
         if DECLARED[name] not in allowed:
             yield from or_gap(_document(facts, before, path(facts.judge())), name)
+    yield from or_gap(_relation(facts, before, entries), "relation")
 
 
 def declared(entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -226,3 +231,19 @@ def _leaves(now: Any, was: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
             yield from _leaves(one, other, f"{path}.{place}")
     elif now != was:
         yield path, now, was
+
+
+def _relation(facts: Facts, before: Facts, entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """The counts that the card prints are those of a diff."""
+    said = entries[-1].get("relation")
+    if said is None:
+        return
+    listed = configs_of(facts.manifest)
+    try:
+        old = open_side(before.path, entries[-2]["tag"])
+        found = relation_to(old, described_side(facts.path, listed, describe(facts.path, listed)), facts.benchmark)
+    except (ReleaseError, OSError) as error:
+        raise UnprovableError(f"a diff with the predecessor cannot be made: {error}") from error
+    yield Coverage(files=1)
+    for path, now, diff in _leaves(said, found, f"releases.{len(entries) - 1}.relation"):
+        yield fault("relation", f"a diff of both trees gives {diff!r}", file=RELEASES, column=path, value=now)

@@ -15,6 +15,7 @@ from builder.build import build as build_tree
 from builder.fetch import fetch_inputs, fetch_upstream
 from builder.runner import local
 from builder.steps import Steps
+from releases.named import predecessor
 from releases.numbering import next_release
 from releases.terminal import print_json, say
 
@@ -30,6 +31,10 @@ def build(
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder of release trees.")] = Path("dist"),
     ledger: Annotated[Path | None, typer.Option(help="The ledger of what was published.")] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="The predecessor: a tree or owner/name@revision; the card says what changed since."),
+    ] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the card's figures.")] = True,
     workers: Annotated[int, typer.Option(min=1, help="Processes; the bytes do not depend on it.")] = os.cpu_count()
     or 1,
@@ -37,13 +42,15 @@ def build(
 ) -> None:
     """Build a release tree into OUT/<tag> from upstream data and judge inputs, all or nothing."""
     chosen = load_benchmark(benchmark)
+    numbering = next_release(chosen, ledger)
     request = Request(
         benchmark=chosen,
         judge=judge,
         inputs=fetch_inputs(chosen.judge(judge), inputs),
         upstream={name: fetch_upstream(chosen, name) for name in chosen.domains},
-        numbering=next_release(chosen, ledger),
+        numbering=numbering,
         figures=figures,
+        against=None if against is None else predecessor(against, numbering),
     )
     report = build_tree(request, out, lambda: local(workers), Steps(time.perf_counter, say))
     if json:

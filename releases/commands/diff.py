@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from builder import sources
 from builder.benchmark import Benchmark, load_benchmark
-from builder.demo import default_cache
 from builder.diff.compare import compare
 from builder.diff.render import as_html, as_markdown, as_text
 from builder.diff.report import blocks
@@ -19,9 +15,8 @@ from builder.diff.sentences import broken
 from builder.diff.sides import Side, open_side
 from builder.steps import Steps
 from provenance.errors import BenchmarkError, DataError, InputError, UsageError, Where
+from releases.named import locate
 from releases.terminal import print_json, say
-
-_REVISION = re.compile(r"[^/@\s:]+/[^/@\s:]+@[^/@\s]+")
 
 
 def diff(
@@ -40,7 +35,7 @@ def diff(
     """
     if json + markdown + html > 1:
         raise UsageError("one format at a time", remedy="name one of --json, --markdown and --html.")
-    sides = (_side(old), _side(new))
+    sides = (open_side(locate(old), old), open_side(locate(new), new))
     document = compare(*sides, _benchmark(sides[1], benchmark), Steps(time.perf_counter, say))
     if json:
         print_json(document)
@@ -53,20 +48,6 @@ def diff(
             where=Where(sides[1].label),
             remedy="run `release validate NEW --against OLD --proof C3`: it names every file, row, column and value.",
         )
-
-
-def _side(named: str) -> Side:
-    if Path(named).is_dir():
-        return open_side(Path(named), named)
-    match = _REVISION.fullmatch(named)
-    if match is None:
-        raise InputError(
-            "no such folder, and no owner/name@revision either",
-            where=Where(named),
-            remedy="name a release tree, e.g. dist/<tag>, or a published release, e.g. owner/name@<tag>.",
-        )
-    say(f"fetching {named}")
-    return open_side(sources.resolve(f"hf://datasets/{named}", cache=default_cache(), pinned=False).path, named)
 
 
 def _benchmark(new: Side, name: str | None) -> Benchmark:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+
+# Read by huggingface_hub when it is imported.
+os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+
 import shutil
 from typing import TYPE_CHECKING
 
+import huggingface_hub.constants
 import pytest
+from huggingface_hub import HfApi
 from support import tiny
 from support.command import release_here
+from support.hub_world import put
 
 from builder import documents, manifest
 from builder.layout import MANIFEST
+from releases.local_hub import LocalHub
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +34,9 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """A benchmark file, its tree, and a copy whose first label and gain differ."""
     world = tmp_path_factory.mktemp("diff")
     file = tiny.write_world(world)
-    done = release_here("build", "--benchmark", file, "--judge", "toy", "--out", world / "out", "--workers", "1")
+    done = release_here(
+        "build", "--benchmark", file, "--judge", "toy", "--out", world / "out", "--workers", "1", "--no-figures"
+    )
     assert done.code == 0, done.stderr
     shutil.copytree(world / "out" / "v1-toy", world / "other")
     tiny.edit_rows(world / "other" / QRELS, lambda rows: [{**rows[0], "gain": 0.125, "score": 1}, *rows[1:]])
@@ -100,3 +112,21 @@ def test_a_tree_without_a_manifest(trees: tuple[Path, Path, Path], tmp_path: Pat
     assert 0 == done.code, done.stderr
     assert "No change in any table" in done.stdout
     assert "v1-toy has no manifest of this tool: its files were hashed now." in done.stdout
+
+
+@pytest.mark.enable_socket
+@pytest.mark.loopback
+def test_a_release_on_the_hub(trees: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`owner/name@revision` is fetched at its commit and compared as a tree is."""
+    file, tree, other = trees
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with LocalHub(tmp_path / "store") as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
+        put(HfApi(endpoint=hub.endpoint, token=False), "example/bench", tree, tag="v1-toy")
+        same = release_here("diff", "example/bench@v1-toy", tree, "--benchmark", file)
+        differing = release_here("diff", "example/bench@v1-toy", other, "--benchmark", file)
+    assert 0 == same.code, same.stderr
+    assert "No change: both releases hold the same files with the same bytes." in same.stdout
+    assert 3 == differing.code
+    assert "PROMISE BROKEN: human labels, gains and qrel-nDCG changed" in differing.stdout

@@ -80,7 +80,10 @@ def record(tree: Path, ledger: Path) -> None:
             manifest_sha256=digest,
             release=release,
             proved=True,
-            files={name: {"sha256": fact["sha256"], "bytes": fact["bytes"]} for name, fact in files.items()},
+            files={
+                **{name: {"sha256": fact["sha256"], "bytes": fact["bytes"]} for name, fact in files.items()},
+                MANIFEST: {"sha256": digest, "bytes": (tree / MANIFEST).stat().st_size},
+            },
             previous=head_digest(entries),
         ),
     )
@@ -88,10 +91,9 @@ def record(tree: Path, ledger: Path) -> None:
 
 def built(world: Path, out: str, *options: str | Path) -> None:
     """Build a release of the tiny world."""
-    done = release_here(
-        "build", "--benchmark", world / "benchmark.toml", "--judge", "toy", "--out", world / out, "--workers", "1",
-        "--ledger", world / "ledger.jsonl", *options,
-    )  # fmt: skip
+    named = ("--benchmark", world / "benchmark.toml", "--judge", "toy", "--out", world / out)
+    ledger = ("--ledger", world / "ledger.jsonl")
+    done = release_here("build", *named, *ledger, "--workers", "1", "--no-figures", *options)
     assert done.code == 0, done.stderr
 
 

@@ -207,7 +207,7 @@ def test_what_a_card_says(world: World) -> None:
     assert "v1-toy" == said["tag"]
     assert (24, 24) == changes["gains"]
     assert (0, 24) == changes["human labels"]
-    assert (0, 48) == changes["runs"]
+    assert (0, 48) == changes["rows of the runs"]
     assert (0, 10) == changes["pages"]
     assert ((1, 40), (0, 40)) == tuple(changes[f"tournament windows left out {when}"] for when in ("before", "now"))
     assert (0, 16) == changes["cells of qrel-nDCG"]

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import tiny
+from support.command import release_here
 
+from builder import documents
+from builder.digests import sha256_file
+from builder.layout import MANIFEST
 from builder.proofs.facts import Facts
 from builder.releases_document import MAY_CHANGE
 from builder.validate import validate
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
     from conftest import World
 
+    from builder.benchmark import Benchmark
     from builder.proofs.outcome import Outcome
 
 CORPUS = "paper/corpus-00000-of-00001.parquet"
@@ -35,9 +40,9 @@ RELEASES = "provenance/releases.json"
 Edit = "Callable[[Any], object]"
 
 
-def prove(tree: Path, against: Path | None) -> Outcome:
+def prove(tree: Path, against: Path | None, benchmark: Benchmark | None = None) -> Outcome:
     """C3 of a tree."""
-    facts = Facts(tree, against=None if against is None else Facts(against))
+    facts = Facts(tree, benchmark=benchmark, against=None if against is None else Facts(against))
     (outcome,) = validate(facts, ["C3"], clock=lambda: 0.0, say=lambda _: None).outcomes
     return outcome
 
@@ -212,3 +217,55 @@ def test_kinds_are_held_to_the_declared_list() -> None:
         if kind != "first":
             assert "card" in names
             assert not {"corpus", "queries", "qrels.score", "pool", "runs", "first_stage", "everything"} & set(names)
+
+
+def test_the_relation_that_a_card_prints(world: World, changed: Callable[..., Path]) -> None:
+    """A build against its predecessor says what changed, in releases.json and the card; the proof computes it again.
+
+    The predecessor is recorded as an input, by tag and revision and the digest of its manifest.
+    """
+    options = ("--inputs", world.path / "reread", "--against", world.first)
+    ledger = ("--ledger", world.path / "ledger.jsonl")
+    arguments = (
+        "--benchmark",
+        world.file,
+        "--judge",
+        "toy",
+        "--out",
+        world.path / "related",
+        "--workers",
+        "1",
+        "--no-figures",
+    )
+    done = release_here("build", *arguments, *ledger, *options)
+    assert done.code == 0, done.stderr
+    tree = world.path / "related" / "v2-toy"
+    relation = documents.read(tree / RELEASES)["releases"][-1]["relation"]
+    assert "v1-toy" == relation["tag"]
+    assert {"what": "gains", "changed": 24, "of": 24} in relation["changes"]
+    assert "Compared with `v1-toy`:" in (tree / "README.md").read_text("utf-8")
+    inputs = documents.read(tree / MANIFEST)["inputs"]
+    revision = documents.read(tree / RELEASES)["releases"][0]["revision"]
+    assert {"uri": "v1-toy", "revision": revision} == inputs["uris"]["predecessor"]
+    assert sha256_file(world.first / MANIFEST) == inputs["files"][f"predecessor/{MANIFEST}"]
+    assert "passed" == prove(tree, world.first, world.benchmark).status
+
+    def lie(document: dict[str, Any]) -> None:
+        document["releases"][-1]["relation"]["changes"][0]["changed"] = 1
+
+    outcome = prove(changed(tree, {RELEASES: lie}), world.first, world.benchmark)
+    assert [("relation", RELEASES, None, "releases.1.relation.changes.0.changed", "1")] == found(outcome)
+
+
+def test_another_predecessor_is_refused(world: World, changed: Callable[..., Path]) -> None:
+    """A tree of another release, or not as it was published, is no predecessor; nor is any before a first."""
+    other = changed(world.first, {QRELS: cell(0, "gain", 0.5)})
+    arguments = ["build", "--benchmark", world.file, "--judge", "toy", "--out", world.path / "refused"]
+    ledger = ("--ledger", world.path / "ledger.jsonl")
+    for options, code, message in (
+        ((*ledger, "--against", world.recalibrated), 3, "the predecessor is v1-toy, the tree says that it is v2-toy"),
+        ((*ledger, "--against", other), 3, "this is not v1-toy as it was published"),
+        (("--ledger", world.path / "none.jsonl", "--against", world.first), 2, "the ledger has no release before"),
+    ):
+        done = release_here(*arguments, *options)
+        assert (code, True) == (done.code, message in done.stderr), done.stderr
