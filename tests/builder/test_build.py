@@ -125,13 +125,13 @@ def test_the_simulated_judge_is_named_in_the_card(built: Path) -> None:
 
 
 def test_json_is_one_document_on_stdout(world: Path) -> None:
-    """--json prints tag, tree, rows a config, windows, objective, iterations and seconds, and nothing else."""
+    """--json prints tag, tree, rows a config, windows, objective, iterations, shards and seconds, and nothing else."""
     done = build(world, "--json")
     report = json.loads(done.stdout)
     assert TAG == report["tag"]
     assert str(world / "out" / TAG) == report["tree"]
     assert 12 == report["rows"]["paper__english-qrels"]
-    assert {"tag", "tree", "rows", "windows", "objective", "iterations", "seconds"} == set(report)
+    assert {"tag", "tree", "rows", "windows", "objective", "iterations", "shards", "seconds"} == set(report)
 
 
 def test_a_tree_is_a_function_of_its_inputs(built: Path, tmp_path: Path) -> None:
