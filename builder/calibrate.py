@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def calibrate(  # noqa: PLR0917
         }
         for stage in ("tournament", "rubric")
     }
-    accounts: dict[str, dict[str, Any]] = {domain: {} for domain in pools}
+    accounts: dict[str, dict[str, _Account]] = {domain: {} for domain in pools}
     abilities: dict[str, pl.DataFrame] = {}
     for domain, tables in begun["tournament"].items():
         with steps.time("tournament answers", domain):
@@ -93,9 +94,23 @@ def calibrate(  # noqa: PLR0917
             domain: frame.select("query-id", "corpus-id", "ability", "tau", "alpha") for domain, frame in rows.items()
         },
         item_params=item_params(fit),
-        windows={"judge": judge, "domains": accounts},
+        windows=_windows(judge, accounts),
         made="here",
     )
+
+
+def _windows(judge: str, accounts: Mapping[str, Mapping[str, _Account]]) -> dict[str, Any]:
+    """The document of a judge's windows."""
+    return {
+        "judge": judge,
+        "domains": {
+            domain: {stage: account.in_order() for stage, account in stages.items()}
+            for domain, stages in accounts.items()
+        },
+        "flagged": {
+            domain: {stage: account.flagged for stage, account in stages.items()} for domain, stages in accounts.items()
+        },
+    }
 
 
 def item_params(fit: irt.ItemFit) -> dict[str, Any]:
@@ -170,25 +185,41 @@ def _pairs(pool: Path) -> pl.DataFrame:
 
 
 def _accounted(table: pa.Table, judged: pl.DataFrame) -> pa.Table:
-    return table.replace_schema_metadata({_ACCOUNT: json.dumps(windows.account(judged))})
+    return table.replace_schema_metadata(
+        {_ACCOUNT: json.dumps({"counts": windows.account(judged), "flagged": windows.flagged(judged)})}
+    )
 
 
-def _frames(tables: Iterable[pa.Table], account: dict[str, dict[str, int]]) -> Iterator[pl.DataFrame]:
-    """The shards' frames; their accounts are added to `account`."""
-    for table in tables:
-        for phase, outcomes in json.loads(table.schema.metadata[_ACCOUNT]).items():
-            total = account.setdefault(phase, dict.fromkeys(outcomes, 0))
+@dataclass
+class _Account:
+    """A stage's windows: counts by phase and outcome, and the queries with too many unusable ones."""
+
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    flagged: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, table: pa.Table) -> None:
+        """Add what a shard says of its windows."""
+        shard = json.loads(table.schema.metadata[_ACCOUNT])
+        self.flagged += shard["flagged"]
+        for phase, outcomes in shard["counts"].items():
+            total = self.counts.setdefault(phase, dict.fromkeys(outcomes, 0))
             for outcome, number in outcomes.items():
                 total[outcome] += number
+
+    def in_order(self) -> dict[str, dict[str, int]]:
+        """The counts, phases in their order."""
+        return {phase: self.counts[phase] for phase in windows.PHASES["tournament"] if phase in self.counts}
+
+
+def _frames(tables: Iterable[pa.Table], account: _Account) -> Iterator[pl.DataFrame]:
+    """The shards' frames; what they say of their windows is added to `account`."""
+    for table in tables:
+        account.add(table)
         yield pl.DataFrame(pl.from_arrow(table))
 
 
-def _in_order(account: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
-    return {phase: account[phase] for phase in windows.PHASES["tournament"] if phase in account}
-
-
-def _abilities(tables: Tables, pool: Path, file: str) -> tuple[pl.DataFrame, dict[str, Any]]:
-    account: dict[str, dict[str, int]] = {}
+def _abilities(tables: Tables, pool: Path, file: str) -> tuple[pl.DataFrame, _Account]:
+    account = _Account()
     nothing = pl.DataFrame(schema={"query-id": pl.String, "corpus-id": pl.String, "ability": pl.Float64})
     abilities = pl.concat([nothing, *_frames(tables, account)])
     missing = _pairs(pool).join(abilities, on=_PAIR, how="anti")
@@ -200,14 +231,14 @@ def _abilities(tables: Tables, pool: Path, file: str) -> tuple[pl.DataFrame, dic
             where=Where(file, column="query-id", value=row["query-id"]),
             remedy="ask the judge again for the windows of this query; a gain is never made up.",
         )
-    return abilities, _in_order(account)
+    return abilities, account
 
 
 def _counts(
     tables: Tables, abilities: pl.DataFrame, domain: str, file: str
-) -> tuple[list[irt_objective.Counts], dict[str, Any]]:
+) -> tuple[list[irt_objective.Counts], _Account]:
     """What the 2PL needs of a domain's verdicts, a block of queries each, in canonical order."""
-    account: dict[str, dict[str, int]] = {}
+    account = _Account()
     counts, unread = [], abilities["query-id"].unique(maintain_order=True)
     for placements in _frames(tables, account):
         queries = placements["query-id"].unique()
@@ -223,7 +254,7 @@ def _counts(
             where=Where(file, column="query-id", value=unread[0]),
             remedy="ask the judge again for the rubric windows of this query; a gain is never made up.",
         )
-    return counts, _in_order(account)
+    return counts, account
 
 
 def _join(blocks: Sequence[irt_objective.Counts]) -> irt_objective.Counts:

@@ -10,8 +10,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from builder import demo, documents, report
+from builder import documents, report
 from builder.benchmark import load_benchmark
+from builder.fetch import fetch_upstream
 from builder.layout import RELEASES
 from builder.proofs.facts import Facts
 from builder.validate import Validation
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _COLOURS = {"passed": "green", "failed": "red", "not provable": "yellow"}
 _NEEDS_UPSTREAM = ("J2", "U1")
-_GAPS = 5
+_FEW = 5
 
 
 def validate(
@@ -81,20 +82,20 @@ def _upstream(benchmark: Benchmark | None, asked: list[str]) -> dict[str, Path]:
     """
     if benchmark is None:
         return {}
-    reached = {}
-    for name, domain in benchmark.domains.items():
-        folder = demo.resolve(domain.upstream) if domain.upstream.startswith(demo.SCHEME) else Path(domain.upstream)
-        if folder.is_dir():
-            reached[name] = folder
-    lost = [domain.upstream for name, domain in benchmark.domains.items() if name not in reached]
-    if lost and set(asked) & set(_NEEDS_UPSTREAM):
-        raise InputError(
-            f"upstream cannot be reached ({len(lost)} of {len(benchmark.domains)} domains)",
-            where=Where(lost[0]),
-            remedy="fetch it to where the benchmark file says, or leave U1 and J2 out.",
-        )
-    if lost:
-        say(f"upstream cannot be reached ({lost[0]}): J2 and U1 are not provable there")
+    reached: dict[str, Path] = {}
+    lost: InputError | None = None
+    for name in benchmark.domains:
+        try:
+            reached[name] = fetch_upstream(benchmark, name).path
+        except InputError as error:
+            lost = error
+            # What one address of a network cannot give, the next ones would only be slow to refuse.
+            if "://" in benchmark.domains[name].upstream:
+                break
+    if lost is not None and set(asked) & set(_NEEDS_UPSTREAM):
+        raise lost
+    if lost is not None:
+        say(f"J2 and U1 are not provable for every domain: {lost.what} [{lost.where}]")
     return reached
 
 
@@ -124,15 +125,19 @@ def _summarise(result: Validation, report_file: Path | None, *, strict: bool) ->
 
 
 def _details(outcome: Outcome) -> None:
-    for gap in outcome.gaps[:_GAPS]:
+    for gap in outcome.gaps[:_FEW]:
         say(f"{outcome.proof} not provable: {gap}")
-    if len(outcome.gaps) > _GAPS:
-        say(f"{outcome.proof} not provable: ... and {len(outcome.gaps) - _GAPS} more")
+    if len(outcome.gaps) > _FEW:
+        say(f"{outcome.proof} not provable: ... and {len(outcome.gaps) - _FEW} more")
     shown = [(name, value) for name, value in outcome.measures.items() if value and _is_shown(name)]
     if shown:
         say(f"{outcome.proof} measured: " + ", ".join(f"{name} {value:,.6g}" for name, value in shown))
-    for warning in outcome.warnings:
-        say(f"{outcome.proof} warning, {warning.rule}: {warning.message}")
+    for rule in dict.fromkeys(warning.rule for warning in outcome.warnings):
+        messages = [warning.message for warning in outcome.warnings if warning.rule == rule]
+        for message in messages[:_FEW]:
+            say(f"{outcome.proof} warning, {rule}: {message}")
+        if len(messages) > _FEW:
+            say(f"{outcome.proof} warning, {rule}: ... and {len(messages) - _FEW} more (--json lists all)")
     counts = dict(outcome.failures.group_by("rule").len().iter_rows())
     for rule, rows in report.first_a_rule(outcome.failures).group_by("rule", maintain_order=True):
         say(f"{outcome.proof} {rule[0]}: {counts[rule[0]]:,} failure(s)")
