@@ -95,7 +95,7 @@ def _upstream(benchmark: Benchmark | None, asked: list[str]) -> dict[str, Path]:
     if lost is not None and set(asked) & set(_NEEDS_UPSTREAM):
         raise lost
     if lost is not None:
-        say(f"J2 and U1 are not provable for every domain: {lost.what} [{lost.where}]")
+        say(f"upstream cannot be reached, so J2 and U1 are not provable: {lost.what} [{lost.where}]")
     return reached
 
 
@@ -132,12 +132,12 @@ def _details(outcome: Outcome) -> None:
     shown = [(name, value) for name, value in outcome.measures.items() if value and _is_shown(name)]
     if shown:
         say(f"{outcome.proof} measured: " + ", ".join(f"{name} {value:,.6g}" for name, value in shown))
-    for rule in dict.fromkeys(warning.rule for warning in outcome.warnings):
-        messages = [warning.message for warning in outcome.warnings if warning.rule == rule]
+    for named in dict.fromkeys(warning.rule for warning in outcome.warnings):
+        messages = [warning.message for warning in outcome.warnings if warning.rule == named]
         for message in messages[:_FEW]:
-            say(f"{outcome.proof} warning, {rule}: {message}")
+            say(f"{outcome.proof} warning, {named}: {message}")
         if len(messages) > _FEW:
-            say(f"{outcome.proof} warning, {rule}: ... and {len(messages) - _FEW} more (--json lists all)")
+            say(f"{outcome.proof} warning, {named}: ... and {len(messages) - _FEW} more (--json lists all)")
     counts = dict(outcome.failures.group_by("rule").len().iter_rows())
     for rule, rows in report.first_a_rule(outcome.failures).group_by("rule", maintain_order=True):
         say(f"{outcome.proof} {rule[0]}: {counts[rule[0]]:,} failure(s)")

@@ -19,7 +19,7 @@ NAME_THEIR_INPUTS = {"provenance/manifest.json"}
 
 def rebuild(world: Path, inputs: Path, out: str = "again") -> Done:
     """Build the tiny world with a tree as inputs."""
-    arguments = ("--benchmark", world / "benchmark.toml", "--judge", "toy", "--workers", "1")
+    arguments = ("--benchmark", world / "benchmark.toml", "--judge", "toy", "--workers", "1", "--no-figures")
     return release_here("build", *arguments, "--inputs", inputs, "--out", world / out)
 
 
@@ -28,7 +28,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A world with a good tree in out/v1-toy."""
     world = tmp_path_factory.mktemp("world")
     benchmark = tiny.write_world(world)
-    done = release_here("build", "--benchmark", benchmark, "--judge", "toy", "--workers", "1", "--out", world / "out")
+    done = release_here(
+        "build", "--benchmark", benchmark, "--judge", "toy", "--workers", "1", "--no-figures", "--out", world / "out"
+    )
     assert done.code == 0, done.stderr
     return world
 
