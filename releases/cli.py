@@ -13,6 +13,7 @@ from releases.commands import hub
 from releases.commands.adopt import adopt
 from releases.commands.build import build
 from releases.commands.card import card
+from releases.commands.demo import demo
 from releases.commands.diff import diff
 from releases.commands.publish import publish
 from releases.commands.reproduce import reproduce
@@ -42,7 +43,7 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-for _command in (build, validate, card, results, diff, publish, verify, adopt, reproduce, tasks):
+for _command in (build, validate, card, results, diff, publish, verify, adopt, reproduce, demo, tasks):
     app.command()(_command)
 app.add_typer(hub.app, name="hub")
 
