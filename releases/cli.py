@@ -13,6 +13,7 @@ from releases.commands import hub
 from releases.commands.adopt import adopt
 from releases.commands.build import build
 from releases.commands.card import card
+from releases.commands.demo import demo
 from releases.commands.diff import diff
 from releases.commands.list import list_releases
 from releases.commands.pins import pins
@@ -45,7 +46,11 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
+<<<<<<< HEAD
 for _command in (build, validate, card, results, diff, publish, verify, pins, withdraw, adopt, reproduce, tasks):
+=======
+for _command in (build, validate, card, results, diff, publish, verify, adopt, reproduce, demo, tasks):
+>>>>>>> verify
     app.command()(_command)
 app.command("list")(list_releases)
 app.add_typer(hub.app, name="hub")
