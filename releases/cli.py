@@ -46,11 +46,8 @@ def _callback() -> None:
     """A callback makes typer keep subcommands even while there is only one."""
 
 
-<<<<<<< HEAD
-for _command in (build, validate, card, results, diff, publish, verify, pins, withdraw, adopt, reproduce, tasks):
-=======
-for _command in (build, validate, card, results, diff, publish, verify, adopt, reproduce, demo, tasks):
->>>>>>> verify
+_COMMANDS = (build, validate, card, results, diff, publish, verify, pins, withdraw, adopt, reproduce, demo, tasks)
+for _command in _COMMANDS:
     app.command()(_command)
 app.command("list")(list_releases)
 app.add_typer(hub.app, name="hub")
