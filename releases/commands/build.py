@@ -17,6 +17,7 @@ from builder.runner import local
 from builder.steps import Steps
 from releases.named import predecessor
 from releases.numbering import next_release
+from releases.scheduler import cluster
 from releases.terminal import print_json, say
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ def build(
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the card's figures.")] = True,
     workers: Annotated[int, typer.Option(min=1, help="Processes; the bytes do not depend on it.")] = os.cpu_count()
     or 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="A Dask cluster's address, to work there and not in processes here.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Build a release tree into OUT/<tag> from upstream data and judge inputs, all or nothing."""
@@ -52,7 +56,12 @@ def build(
         figures=figures,
         against=None if against is None else predecessor(against, numbering),
     )
-    report = build_tree(request, out, lambda: local(workers), Steps(time.perf_counter, say))
+    report = build_tree(
+        request,
+        out,
+        lambda: local(workers) if scheduler is None else cluster(scheduler),
+        Steps(time.perf_counter, say),
+    )
     if json:
         print_json(report)
     else:

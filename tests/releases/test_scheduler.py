@@ -1,0 +1,100 @@
+"""`release build --scheduler`: a Dask cluster does the shards, and changes nothing but where they are done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from support import tiny
+from support.command import Done, release, release_here, same_trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+
+TAG = "v1-toy"
+pytestmark = [pytest.mark.enable_socket, pytest.mark.loopback]
+
+
+def build(world: Path, out: str, *extra: str | Path) -> Done:
+    """Build the tiny world."""
+    benchmark = world / "benchmark.toml"
+    arguments = ("--benchmark", benchmark, "--judge", "toy", "--no-figures", "--out", world / out)
+    return release_here("build", *arguments, *extra)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny world, and its tree as one thread builds it, in alone/."""
+    folder = tmp_path_factory.mktemp("world")
+    tiny.write_world(folder)
+    done = build(folder, "alone", "--workers", "1")
+    assert done.code == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def cluster() -> Iterator[distributed.LocalCluster]:
+    """Two worker processes on the loopback address."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as made:
+        yield made
+
+
+def test_a_cluster_gives_the_same_bytes(world: Path, cluster: distributed.LocalCluster) -> None:
+    """The tree that two workers of a cluster build is the one that a single thread builds."""
+    done = build(world, "cluster", "--scheduler", cluster.scheduler_address)
+    assert 0 == done.code, done.stderr
+    assert same_trees(world / "alone" / TAG, world / "cluster" / TAG)
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(world: Path, cluster: distributed.LocalCluster) -> None:
+    """SIGKILL takes a worker while shards are done; the build ends well, with the same bytes."""
+    killed = threading.Event()
+
+    def kill() -> None:
+        shards = world / "killed" / f".{TAG}.shards"
+        deadline = time.monotonic() + 60
+        while not (shards.is_dir() and any(shards.iterdir())) and time.monotonic() < deadline:
+            time.sleep(0.002)
+        os.kill(cluster.workers[0].process.process.pid, signal.SIGKILL)
+        killed.set()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    done = build(world, "killed", "--scheduler", cluster.scheduler_address)
+    thread.join()
+    assert killed.is_set()
+    assert 0 == done.code, done.stderr
+    assert same_trees(world / "alone" / TAG, world / "killed" / TAG)
+
+
+def test_a_fault_in_the_data_is_told_as_without_a_cluster(world: Path, cluster: distributed.LocalCluster) -> None:
+    """A refusal that a worker of the cluster raises has the exit code and the words of one on this machine."""
+    spoilt = world / "spoilt"
+    tiny.write_world(spoilt)
+    tiny.edit_rows(spoilt / "pipeline" / "runs" / "paper.parquet", lambda rows: [*rows, dict(rows[0])])
+    here = build(spoilt, "here", "--workers", "1")
+    there = build(spoilt, "there", "--scheduler", cluster.scheduler_address)
+    assert 3 == here.code == there.code
+    assert "row 48" in here.stderr
+    assert here.stderr == there.stderr
+    assert [] == list((spoilt / "there").iterdir())
+
+
+def test_an_unreachable_scheduler_is_said(world: Path) -> None:
+    """No scheduler at the address: exit code 4, what to do next, no traceback."""
+    done = release(
+        *("build", "--benchmark", world / "benchmark.toml", "--judge", "toy", "--no-figures"),
+        *("--out", world / "none", "--scheduler", "tcp://127.0.0.1:9"),
+    )
+    assert 4 == done.code, done.stderr
+    assert "dask scheduler" in done.stderr
+    assert "Traceback" not in done.stderr
