@@ -77,7 +77,7 @@ def declared(entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
         message = f"a release is one of: {', '.join(MAY_CHANGE)}"
         yield fault("kind", message, file=RELEASES, column=f"{at}.kind", value="null" if kind is None else kind)
         return
-    if list(own["may_change"]) != list(MAY_CHANGE[kind]):
+    if list(own["may_change"] or ()) != list(MAY_CHANGE[kind]):
         message = f"a release of kind '{kind}' may change {', '.join(MAY_CHANGE[kind])}"
         yield fault("may-change", message, file=RELEASES, column=f"{at}.may_change", value=own["may_change"])
     if len(entries) == 1:

@@ -143,8 +143,8 @@ def _benchmark(facts: Facts, document: Mapping[str, Any]) -> Iterator[Finding]:
     expected: dict[str, tuple[object, object]] = {
         "benchmark": (document["benchmark"], benchmark.name),
         "repo": (document["repo"], benchmark.repo),
-        f"{at}.tasks": (own["tasks"], list(benchmark.task_names())),
-        f"{at}.upstream": ({name: pin["uri"] for name, pin in own["upstream"].items()}, pins),
+        f"{at}.tasks": (own["tasks"] or [], list(benchmark.task_names())),
+        f"{at}.upstream": ({name: pin["uri"] for name, pin in (own["upstream"] or {}).items()}, pins),
     }
     judge = next((item for item in benchmark.judges.values() if own["tag"] == f"v{own['number']}-{item.slug}"), None)
     if judge is None:

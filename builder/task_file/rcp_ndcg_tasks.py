@@ -4,8 +4,7 @@ A task reads exactly the release that it names, or says why it cannot: every fil
 file carries (with that of its own manifest, for another release than this file's own). Files come from the Hub (at
 `HF_ENDPOINT`) through its snapshot cache; where they lie beside this file, as in a release tree, they are read there.
 
-Stock mteb hands out a complete cached result whatever files it was computed on. Loading this file mends that for the
-tasks defined here, and for no other: such a result is computed again, with a warning, or refused.
+Stock mteb hands out a complete cached result whatever it was computed on; for these tasks it is computed again or refused.
 """
 
 import collections
@@ -48,8 +47,7 @@ if _mteb_version() < _FLOOR:
         "encoders do not get the pages' text. Run: pip install -U mteb"
     )
 
-# Below the check: an older mteb fails at these imports, and less clearly.
-import datasets  # noqa: E402
+import datasets  # noqa: E402 - below the check: an older mteb fails at these imports, and less clearly
 import mteb  # noqa: E402
 from huggingface_hub import HfApi, snapshot_download  # noqa: E402
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError  # noqa: E402
