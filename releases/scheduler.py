@@ -25,7 +25,7 @@ def cluster(address: str) -> Iterator[Runner]:
     try:
         # Here and not above: most builds need no cluster, and the import takes a second.
         from distributed import Client, KilledWorker  # noqa: PLC0415
-        from distributed.comm import CommClosedError  # noqa: PLC0415
+        from distributed.comm.core import CommClosedError  # noqa: PLC0415
     except ImportError as error:
         raise InputError(
             "--scheduler needs Dask, which is not installed",

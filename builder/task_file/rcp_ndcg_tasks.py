@@ -4,7 +4,7 @@ A task reads exactly the release that it names, or says why it cannot: every fil
 file carries (with that of its own manifest, for another release than this file's own). Files come from the Hub (at
 `HF_ENDPOINT`) through its snapshot cache; where they lie beside this file, as in a release tree, they are read there.
 
-Stock mteb hands out a complete cached result whatever it was computed on; for these tasks it is computed again or refused.
+Stock mteb hands out a complete cached result whatever it was computed on; for these tasks it is not believed.
 """
 
 import collections
