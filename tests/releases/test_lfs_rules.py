@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from builder import gitattributes
 from provenance.errors import DataError
 from releases.lfs_rules import LfsRules
-from releases.local_hub.attributes import DEFAULT_GITATTRIBUTES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,9 +58,8 @@ def test_rules_are_read_as_git_reads_them(repository: Path, lines: list[str], pa
     assert by_git(repository, text, paths) == [rules.lfs(path) for path in paths]
 
 
-@pytest.mark.parametrize("text", [gitattributes.TEXT, DEFAULT_GITATTRIBUTES], ids=["ours", "the Hub's"])
-def test_the_hubs_rules(repository: Path, text: str) -> None:
-    """The rules of a new dataset on the Hub, and ours, put every kind of a release's file where git puts it."""
+def test_the_hubs_rules(repository: Path) -> None:
+    """The rules of a new dataset on the Hub, which are ours, put every kind of a release's file where git puts it."""
     paths = [
         "README.md",
         ".gitattributes",
@@ -75,6 +73,7 @@ def test_the_hubs_rules(repository: Path, text: str) -> None:
         "run.tfevents.1",
         "rcp_ndcg_tasks.py",
     ]
+    text = gitattributes.TEXT
     rules = LfsRules(text)
     expected = [False, False, True, False, True, False, True, True, True, True, False]
     assert expected == by_git(repository, text, paths) == [rules.lfs(path) for path in paths]
