@@ -68,7 +68,7 @@ def shares(scale: float, seed: int) -> list[Share]:
             "pages": pages,
             "queries": asked,
             "labelled_pages": labelled,
-            "labels": max(labelled, round(full["labels"] * scale)),
+            "labels": min(max(labelled, round(full["labels"] * scale)), labelled * asked),
             "pages_without_text": without_text,
             "distinct_texts": pages - round(repeated * pages / full["pages"]) - max(without_text - 1, 0),
         }

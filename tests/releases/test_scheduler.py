@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,27 +49,6 @@ def test_a_cluster_gives_the_same_bytes(world: Path, cluster: distributed.LocalC
     done = build(world, "cluster", "--scheduler", cluster.scheduler_address)
     assert 0 == done.code, done.stderr
     assert same_trees(world / "alone" / TAG, world / "cluster" / TAG)
-
-
-def test_a_worker_killed_in_the_middle_changes_nothing(world: Path, cluster: distributed.LocalCluster) -> None:
-    """SIGKILL takes a worker while shards are done; the build ends well, with the same bytes."""
-    killed = threading.Event()
-
-    def kill() -> None:
-        shards = world / "killed" / f".{TAG}.shards"
-        deadline = time.monotonic() + 60
-        while not (shards.is_dir() and any(shards.iterdir())) and time.monotonic() < deadline:
-            time.sleep(0.002)
-        os.kill(cluster.workers[0].process.process.pid, signal.SIGKILL)
-        killed.set()
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    done = build(world, "killed", "--scheduler", cluster.scheduler_address)
-    thread.join()
-    assert killed.is_set()
-    assert 0 == done.code, done.stderr
-    assert same_trees(world / "alone" / TAG, world / "killed" / TAG)
 
 
 def test_a_fault_in_the_data_is_told_as_without_a_cluster(world: Path, cluster: distributed.LocalCluster) -> None:
