@@ -68,7 +68,10 @@ class RowFinding:
 
 
 class Facts:
-    """A tree, and what it is compared with."""
+    """A tree, and what it is compared with.
+
+    `published` is what a ledger says: the tag of every release, oldest first, and its commit (None: not known).
+    """
 
     def __init__(
         self,
@@ -77,11 +80,13 @@ class Facts:
         benchmark: Benchmark | None = None,
         upstream: Mapping[str, Path] | None = None,
         against: Facts | None = None,
+        published: Mapping[str, str | None] | None = None,
     ) -> None:
         self.path = path
         self._benchmark = benchmark
         self._upstream = upstream or {}
         self.against = against
+        self.published = published
 
     @property
     def benchmark(self) -> Benchmark:

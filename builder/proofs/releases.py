@@ -29,7 +29,8 @@ def releases(facts: Facts) -> Iterator[Finding]:
     Numbers run 1..n; each tag names its number, once; the last release is the tree's own, current, and the only one
     that is; every other names its successor and a full sha, no two the same. The own entry's judge is the item
     parameters', its benchmark, repository, upstream pins and tasks the benchmark file's. With a predecessor, its
-    entries are carried on. It does not prove that a sha exists on the remote: that is `verify`.
+    entries are carried on; with a ledger, the releases before are the ledger's, at its commits. It does not prove that
+    a sha exists on the remote: that is `verify`.
     """
     if RELEASES not in facts.files:
         raise UnprovableError(f"the tree has no {RELEASES}")
@@ -54,6 +55,25 @@ def releases(facts: Facts) -> Iterator[Finding]:
     yield from _benchmark(facts, document)
     if facts.against is not None:
         yield from or_gap(_carried(entries, facts.against), "predecessor")
+    if facts.published is not None:
+        yield from _in_ledger(entries, facts.published)
+
+
+def _in_ledger(entries: Sequence[Mapping[str, Any]], published: Mapping[str, str | None]) -> Iterator[Finding]:
+    """The releases before the own one are those of the ledger, each at the ledger's commit where both name one."""
+    own = entries[-1]["number"]
+    for place, (tag, revision) in enumerate(list(published.items())[: own - 1]):
+        said = entries[place] if place < len(entries) - 1 else None
+        column = f"releases.{place}"
+        if said is None or said["tag"] != tag:
+            message = f"release {place + 1} of the ledger is {tag}"
+            yield fault("ledger", message, file=RELEASES, column=f"{column}.tag", value=said and said["tag"])
+        elif None not in {said["revision"], revision} and said["revision"] != revision:
+            message = f"in the ledger, {tag} is commit {revision}"
+            yield fault("ledger", message, file=RELEASES, column=f"{column}.revision", value=said["revision"])
+    if own > len(published) + 1:
+        message = f"the ledger has {len(published)} release(s), so {len(published) + 1} is the next"
+        yield fault("ledger", message, file=RELEASES, column=f"releases.{own - 1}.number", value=own)
 
 
 def sequence(entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +20,8 @@ from builder.proofs.facts import Facts
 from builder.validate import Validation
 from builder.validate import validate as run_proofs
 from provenance.errors import InputError, ReleaseError, UsageError, Where
+from releases.ledger.chain import ledger_path, read_ledger
+from releases.remote_validate import pins_of, plain_tree
 from releases.terminal import print_json, say, stderr
 
 if TYPE_CHECKING:
@@ -30,11 +34,12 @@ _FEW = 5
 
 
 def validate(
-    tree: Annotated[Path, typer.Argument(help="A release tree.")],
-    against: Annotated[Path | None, typer.Option(help="The predecessor's tree.")] = None,
+    tree: Annotated[str, typer.Argument(help="A release tree, or a published release: owner/name@revision.")],
+    against: Annotated[str | None, typer.Option(help="The predecessor: a tree, or owner/name@revision.")] = None,
     benchmark: Annotated[
         str | None, typer.Option(help="An embedded benchmark, or a .toml file; by default the one the tree names.")
     ] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger of what was published.")] = None,
     proof: Annotated[list[str] | None, typer.Option(help="Run this proof only (may be repeated).")] = None,
     report_file: Annotated[
         Path | None, typer.Option("--report", help="Write every failure to this .parquet or .json file.")
@@ -43,16 +48,24 @@ def validate(
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Prove a release tree: every file, row, id, gain and count, against upstream too where it can be reached."""
-    for folder in (tree, against):
-        if folder is not None and not folder.is_dir():
-            raise InputError("no such folder", where=Where(str(folder)), remedy="name a release tree, e.g. dist/<tag>.")
     if report_file is not None and report_file.suffix not in {".parquet", ".json"}:
         raise UsageError("a report is .parquet or .json", where=Where(str(report_file)), remedy="name the file so.")
-    chosen = _benchmark(tree, benchmark)
     asked = [name.upper() for name in proof or ()]
-    upstream = _upstream(chosen, asked)
-    facts = Facts(tree, benchmark=chosen, upstream=upstream, against=Facts(against) if against is not None else None)
-    result = run_proofs(facts, asked, clock=time.perf_counter, say=say)
+    with ExitStack() as stack:
+        folder = stack.enter_context(plain_tree(tree))
+        before = Facts(stack.enter_context(plain_tree(against))) if against is not None else None
+        chosen = _benchmark(folder, benchmark)
+        entries = read_ledger(ledger_path(chosen, ledger)) if chosen is not None else ()
+        facts = Facts(
+            folder,
+            benchmark=chosen,
+            upstream=_upstream(chosen, asked),
+            against=before,
+            published=pins_of(entries),
+        )
+        found = run_proofs(facts, asked, clock=time.perf_counter, say=say)
+    # As it was named, wherever it was fetched to.
+    result = replace(found, tree=tree)
     if report_file is not None:
         report.write(result, report_file, strict=strict)
     if json:
