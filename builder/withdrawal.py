@@ -58,6 +58,8 @@ def reissue(last: Path, out: Path, benchmark: Benchmark, numbering: Numbering, *
         "withdraws": {"tag": tag, "why": why},
     }
     own.pop("withdrawn_because", None)
+    # What the release before changed, this one does not.
+    own.pop("relation", None)
     described = documents.read(last / MANIFEST)
     with new_tree(out / own["tag"]) as tree:
         for name, fact in described["files"].items():

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder import documents, manifest
 from builder.assemble import Request
+from builder.build import build
 from builder.digests import sha256_file
 from builder.fetch import fetch_upstream
 from builder.layout import MANIFEST, RELEASES
 from builder.releases_document import FORMAT, Numbering
 from builder.sources import Source
+from builder.withdrawal import reissue
 from provenance.errors import DataError, InputError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from builder.benchmark import Benchmark
+    from builder.runner import Runner
+    from builder.steps import Steps
     from releases.ledger.chain import Entry
 
 
@@ -30,23 +35,35 @@ class Difference:
     why: str
 
 
-def request_of(published: Path, entry: Entry, ledger: Sequence[Entry], benchmark: Benchmark) -> Request:
-    """What to build: the recorded judge, settings, numbering and upstream, with the release itself as judge inputs.
+@dataclass(frozen=True)
+class Recorded:
+    """What a published release says of how it was made.
 
-    Args:
-        published: the release's tree.
-        entry: its ledger entry.
-        ledger: all entries.
-        benchmark: its benchmark file.
+    `made_on` says whether the predecessor's tree is needed: its card compares itself with it, or it is the
+    predecessor's tables with documents that withdraw a release.
+    """
+
+    manifest: Mapping[str, Any]
+    earlier: tuple[Mapping[str, Any], ...]
+    own: Mapping[str, Any]
+
+    @property
+    def made_on(self) -> bool:
+        """See the class."""
+        return "predecessor" in self.manifest["inputs"]["uris"] or bool(self.own.get("withdraws"))
+
+
+def read_record(published: Path, tag: str) -> Recorded:
+    """The record in a release's tree.
 
     Raises:
-        InputError: the release has no record of what it was made from, or upstream cannot be reached.
-        DataError: the benchmark file names another folder as upstream than the release was made from.
+        InputError: it has none.
+        DataError: it is of another form than this tool's.
     """
     if not (published / MANIFEST).is_file():
         raise InputError(
-            f"{entry.tag} has no {MANIFEST}: nothing says what it was made from",
-            where=Where(entry.tag),
+            f"{tag} has no {MANIFEST}: nothing says what it was made from",
+            where=Where(tag),
             remedy="a release that was made elsewhere cannot be reproduced; `release validate` proves what it can.",
         )
     record = documents.read(published / MANIFEST)
@@ -54,31 +71,84 @@ def request_of(published: Path, entry: Entry, ledger: Sequence[Entry], benchmark
     if record.get("format") != manifest.FORMAT or releases.get("format") != FORMAT:
         raise DataError(
             "its documents are of another form than this tool's",
-            where=Where(entry.tag),
+            where=Where(tag),
             remedy="reproduce it with the version of the tool that made it.",
         )
     *earlier, own = releases["releases"]
-    pinned = replace(
-        benchmark,
-        domains={
-            name: _at_pin(benchmark, name, record["inputs"]["uris"][f"upstream/{name}"]["uri"])
-            for name in benchmark.domains
-        },
-    )
-    before = [item for item in ledger if item.number == entry.number - 1]
-    return Request(
-        benchmark=pinned,
-        judge=str(record["settings"]["judge"]),
-        inputs=Source(entry.tag, entry.revision, published),
-        upstream={name: fetch_upstream(pinned, name) for name in pinned.domains},
-        numbering=Numbering(
-            number=own["number"],
-            earlier=tuple(earlier),
-            predecessor_files={path: str(file["sha256"]) for item in before for path, file in item.files.items()},
-        ),
-        figures=bool(record["settings"]["figures"]),
-        record=manifest.Inputs(record["inputs"]["uris"], record["inputs"]["files"]),
-    )
+    return Recorded(record, tuple(earlier), own)
+
+
+@dataclass(frozen=True)
+class Again:
+    """A release that is to be made again.
+
+    Attributes:
+        published: its tree.
+        recorded: what it says of itself.
+        entry: its ledger entry.
+        before: the predecessor's entry, and its tree where that is needed.
+        benchmark: its benchmark file.
+    """
+
+    published: Path
+    recorded: Recorded
+    entry: Entry
+    before: tuple[Entry, Path | None] | None
+    benchmark: Benchmark
+
+    def make(
+        self, out: Path, runners: Callable[[], AbstractContextManager[Runner]], steps: Steps
+    ) -> tuple[Path, list[Difference]]:
+        """Make it into `out`.
+
+        Returns:
+            The new tree; upstream files that are not those which it was made from.
+
+        Raises:
+            InputError: upstream cannot be reached.
+            DataError: the benchmark file names another folder as upstream than the release was made from.
+        """
+        withdraws = self.recorded.own.get("withdraws")
+        if withdraws:
+            _, tree = self.before or (None, None)
+            if tree is None:
+                raise InputError("the ledger has no release before", where=Where(self.entry.tag))
+            numbering = self._numbering()
+            report = reissue(tree, out, self.benchmark, numbering, tag=withdraws["tag"], why=withdraws["why"])
+            return Path(report["tree"]), []
+        request = self._request()
+        changed = list(upstream_changed(request))
+        return Path(build(request, out, runners, steps)["tree"]), changed
+
+    def _numbering(self) -> Numbering:
+        files = self.before[0].files if self.before is not None else {}
+        return Numbering(
+            number=self.recorded.own["number"],
+            earlier=self.recorded.earlier,
+            predecessor_files={path: str(file["sha256"]) for path, file in files.items()},
+        )
+
+    def _request(self) -> Request:
+        """The recorded judge, settings, numbering and upstream, with the release itself as judge inputs."""
+        record = self.recorded.manifest
+        uris = record["inputs"]["uris"]
+        pinned = replace(
+            self.benchmark,
+            domains={
+                name: _at_pin(self.benchmark, name, uris[f"upstream/{name}"]["uri"]) for name in self.benchmark.domains
+            },
+        )
+        before, tree = self.before or (None, None)
+        return Request(
+            benchmark=pinned,
+            judge=str(record["settings"]["judge"]),
+            inputs=Source(self.entry.tag, self.entry.revision, self.published),
+            upstream={name: fetch_upstream(pinned, name) for name in pinned.domains},
+            numbering=self._numbering(),
+            figures=bool(record["settings"]["figures"]),
+            against=None if before is None or tree is None else Source(before.tag, before.revision, tree),
+            record=manifest.Inputs(uris, record["inputs"]["files"]),
+        )
 
 
 def _at_pin(benchmark: Benchmark, name: str, recorded: str) -> Any:

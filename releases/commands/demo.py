@@ -13,9 +13,8 @@ from builder.benchmark import load_benchmark
 from provenance.errors import SafetyError, Where
 from releases.commands.build import build
 from releases.commands.publish import publish
-from releases.commands.verify import REQUESTS, verify
+from releases.commands.verify import verify
 from releases.ledger.chain import read_ledger
-from releases.plan import MOST_DELETES
 from releases.terminal import print_json, say
 
 if TYPE_CHECKING:
@@ -66,9 +65,9 @@ def demo(
             inputs=inputs,
             out=out,
             ledger=ledger,
+            against=str(out / entries[-1].tag) if entries else None,
             figures=figures,
             workers=workers,
-            json=False,
         )
         publish(
             tag=tag,
@@ -76,23 +75,14 @@ def demo(
             benchmark=BENCHMARK,
             out=out,
             ledger=ledger,
-            dry_run=False,
-            allow_deletes=MOST_DELETES,
-            json=False,
         )
-    entries = read_ledger(ledger)
+        entries = read_ledger(ledger)
     say(f"\n== every release is verified (level {level})")
     verify(
-        pin=None,
         level=level,
         benchmark=BENCHMARK,
-        repo=None,
         to=f"local:{store}",
         ledger=ledger,
-        requests=REQUESTS,
-        python=None,
-        report_file=None,
-        json=False,
     )
     if json:
         print_json(_document(out, entries))

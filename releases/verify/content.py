@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LEVEL = "content"
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _THREADS = 4
+_SAID_EVERY = 100
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,10 @@ def check_content(
     say(f"content: {len(due)} objects to fetch, {size:,} bytes ({len(objects) - len(due)} were verified before)")
     executor = ThreadPoolExecutor(_THREADS)
     try:
-        for item, failures in executor.map(lambda item: (item, list(_check(reader, entries, ledger, item))), due):
+        checked = executor.map(lambda item: (item, list(_check(reader, entries, ledger, item))), due)
+        for count, (item, failures) in enumerate(checked, start=1):
+            if count % _SAID_EVERY == 0:
+                say(f"  {count} of {len(due)} objects")
             if not failures:
                 state.mark(item.key)
             for failure in failures:

@@ -73,6 +73,7 @@ class PinReport:
         revision: the full sha that the ledger has for it; None if it has none.
         adopted: whether the ledger knows enough of it to check anything.
         levels: the levels that were to be checked.
+        withdrawn: why the release was withdrawn, None where it was not; it is verified all the same.
         covered: what was looked at, by level: files, objects, configs.
     """
 
@@ -80,6 +81,7 @@ class PinReport:
     revision: str | None = None
     adopted: bool = True
     levels: tuple[str, ...] = ()
+    withdrawn: str | None = None
     failures: list[Failure] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     covered: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -98,6 +100,7 @@ class PinReport:
         return {
             "tag": self.tag,
             "revision": self.revision,
+            "withdrawn": self.withdrawn,
             "checks": {level: self.status(level) for level in self.levels},
             "covered": self.covered,
             "failures": [vars(failure) for failure in self.failures],

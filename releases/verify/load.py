@@ -38,6 +38,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _OTHERS = ("HF_", "HUGGINGFACE_", "HUGGING_FACE_", "PYTHON", "MTEB_", "XDG_")
 """Variables of the caller that would lead a library to another cache, Hub or module."""
 _TAIL = 600
+_SAID_EVERY = 50
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,8 @@ def run_job(loading: Loading, job: Mapping[str, Any], report: PinReport, budget:
                 for line in process.stdout:
                     said = json.loads(line)
                     checks += _take(said, report, prefix, loading.state)
+                    if "check" in said and checks % _SAID_EVERY == 0:
+                        loading.say(f"  {job['tag']}: {checks} checks")
         except BrokenPipeError:
             pass
         finally:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from provenance.errors import InputError, RemoteError
+from releases.ledger.status import statuses
 from releases.verify import ledger_level
 from releases.verify.content import check_content, gap
 from releases.verify.findings import LEDGER, LEVELS, MAIN, Gap, PinReport
@@ -63,8 +64,11 @@ def verify(
     chosen = [entry for entry in entries if asked.pin in {None, entry.tag}]
     adopted = [entry for entry in chosen if ledger_level.is_adopted(entry)]
     reports = {
-        entry.tag: PinReport(entry.tag, entry.revision, adopted=entry in adopted, levels=asked.levels)
-        for entry in chosen
+        entry.tag: PinReport(
+            entry.tag, entry.revision, adopted=entry in adopted, levels=asked.levels, withdrawn=status.why
+        )
+        for entry, status in zip(entries, statuses(entries), strict=True)
+        if entry in chosen
     }
     general = [PinReport(name, levels=("ledger",)) for name in (LEDGER, MAIN)]
     for entry in adopted:

@@ -49,6 +49,8 @@ def _row(report: PinReport, levels: Sequence[str]) -> list[str]:
 def lines(reports: Sequence[PinReport]) -> Iterator[str]:
     """Every failure by name, and what could not be checked."""
     for report in reports:
+        if report.withdrawn is not None:
+            yield f"{report.tag}: withdrawn: {report.withdrawn}"
         if not report.adopted:
             yield f"{report.tag}: not adopted: run `release adopt`; it neither passes nor fails"
         for name in dict.fromkeys(failure.name for failure in report.failures):

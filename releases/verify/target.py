@@ -49,6 +49,11 @@ def open_hub(address: str, repo: str) -> Iterator[Target]:
         with _local(Path(place), repo) as target:
             yield target
         return
+    if colon and kind == "git":
+        raise UsageError(
+            "a git: export has no Hub to ask",
+            remedy="in a clone run git lfs fetch --all and git lfs fsck --dry-run; or name hf:owner/name or local:DIR.",
+        )
     name = place if kind == "hf" else address
     if _REPO_ID.fullmatch(name) is None:
         raise UsageError(f"'{address}' is no place to verify", remedy="name hf:owner/name or local:DIR.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import tiny
-from support.published import V1, V2, World, write_published
+from support.published import V1, V2, World, publish, write_published
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,3 +80,21 @@ def test_an_unknown_tag_is_refused(published: World) -> None:
     done = reproduce(published, "v9-toy")
     assert (4, "") == (done.code, done.stdout)
     assert V2 in done.stderr
+
+
+def test_a_release_that_withdraws_another_is_made_again(
+    published: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tables are its predecessor's: the same bytes; and a verification of the withdrawn one says why."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    world = published.copy(tmp_path / "world")
+    withdrawn = world.run("withdraw", V1, "--why", "the wrong pages", "--out", world.folder / "out")
+    assert withdrawn.code == 0, withdrawn.stderr
+    publish(world, "v3-toy")
+    done = reproduce(world, "v3-toy")
+    assert (0, []) == (done.code, json.loads(done.stdout)["differences"])
+    verified = world.verify("content")
+    assert 0 == verified.code
+    reasons = {report["tag"]: report["withdrawn"] for report in json.loads(verified.stdout)["reports"]}
+    assert {V1: "the wrong pages", V2: None, "v3-toy": None} == {tag: reasons[tag] for tag in (V1, V2, "v3-toy")}
+    assert f"{V1}: withdrawn: the wrong pages" in verified.stderr

@@ -106,15 +106,20 @@ def write_published(folder: Path) -> World:
     tiny.write_world(folder)
     publish_next(world, V1)
     tiny.edit_rows(folder / "pipeline" / "judgements" / "toy" / "tournament" / "paper.parquet", _read_again)
-    publish_next(world, V2)
+    publish_next(world, V2, "--against", folder / "out" / V1)
     return world
 
 
-def publish_next(world: World, tag: str) -> None:
+def publish_next(world: World, tag: str, *arguments: str | Path) -> None:
     """Build the next release and publish it."""
-    out = world.folder / "out"
-    built = world.run("build", "--judge", "toy", "--workers", "1", "--out", out)
+    built = world.run("build", "--judge", "toy", "--workers", "1", "--out", world.folder / "out", *arguments)
     assert built.code == 0, built.stderr
+    publish(world, tag)
+
+
+def publish(world: World, tag: str) -> None:
+    """Publish a tree of `out`."""
+    out = world.folder / "out"
     published = world.run("publish", "--tag", tag, "--out", out, "--to", f"local:{world.store}")
     assert published.code == 0, published.stderr
 
