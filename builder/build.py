@@ -10,7 +10,7 @@ from builder import expected, figures
 from builder.assemble import Request, Work, judge, write_judged, write_pool, write_runs, write_upstream
 from builder.calibrate import LINK
 from builder.digests import sha256_file
-from builder.inputs import open_inputs
+from builder.inputs import open_inputs, refuse_changed
 from builder.output import new_tree, sole_writer
 from builder.seal import seal
 from builder.shards import shard_store
@@ -64,6 +64,7 @@ def build(
         with steps.time("inputs"):
             files = work.inputs.files()
             work.digests |= zip(files, runner.map(sha256_file, files), strict=True)
+            refuse_changed(work.inputs.path, work.digests)
         for domain in benchmark.domains.values():
             write_upstream(work, domain)
             write_pool(work, domain.name)

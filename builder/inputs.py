@@ -9,14 +9,14 @@ import polars as pl
 import pyarrow as pa
 
 from builder import documents
-from builder.layout import FUSED, README, RELEASES, SCHEMAS, config_name
+from builder.layout import FUSED, MANIFEST, README, RELEASES, SCHEMAS, config_name
 from builder.releases_document import FORMAT
 from builder.tables import batches, check_columns, read_frame, refuse_bad_values
 from builder.tree import open_tree
 from provenance.errors import DataError, InputError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from builder.tree import ReleaseTree
@@ -261,6 +261,31 @@ def open_inputs(path: Path, judge: str) -> JudgeInputs:
         if config_name("pool") in tree.dataset.configs:
             return TreeInputs(tree, judge)
     return PipelineInputs(path, judge)
+
+
+def refuse_changed(inputs: Path, digests: Mapping[Path, str]) -> None:
+    """Refuse a release tree whose files are not those that its own manifest describes.
+
+    Args:
+        inputs: the judge inputs; nothing is checked where no manifest of this tool lies.
+        digests: the files that were read and the sha256 of their bytes.
+
+    Raises:
+        DataError: a file was changed after its release was sealed.
+    """
+    if not (inputs / MANIFEST).is_file():
+        return
+    manifest = documents.read(inputs / MANIFEST)
+    described = manifest.get("files", {}) if isinstance(manifest, dict) else {}
+    for path, digest in digests.items():
+        name = path.relative_to(inputs).as_posix()
+        said = described.get(name, {}).get("sha256")
+        if name in described and said != digest:
+            raise DataError(
+                "a file of the release is not the one that its manifest describes",
+                where=Where(str(path), column="sha256", value=digest),
+                remedy="run `release validate` on it, or fetch the release again.",
+            )
 
 
 def without_fused(first_stage: pl.DataFrame) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import secrets
 import shutil
 from typing import TYPE_CHECKING
 
+from builder import documents
 from builder.layout import MANIFEST
 from provenance.errors import InputError, SafetyError, Where
 
@@ -42,8 +43,13 @@ def sole_writer(destination: Path) -> Iterator[None]:
         InputError: the folder cannot be made or written.
     """
     lock = destination.with_name(f".{destination.name}.lock")
+    made = not destination.parent.exists()
     with _writable(destination):
-        destination.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            destination.parent.mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:
+            # Where no folder can be made at all, such as in /proc.
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(destination.parent)) from error
         descriptor = _locked(lock)
     if descriptor is None:
         raise SafetyError(
@@ -57,6 +63,9 @@ def sole_writer(destination: Path) -> Iterator[None]:
     finally:
         lock.unlink(missing_ok=True)
         os.close(descriptor)
+        if made:
+            with contextlib.suppress(OSError):  # it holds the tree, or what another build put there
+                destination.parent.rmdir()
 
 
 def _clear(destination: Path) -> None:
@@ -96,7 +105,7 @@ def _writable(destination: Path) -> Iterator[None]:
             raise
         raise InputError(
             f"the tree cannot be written: {error.strerror}",
-            where=Where(error.filename or str(destination)),
+            where=Where(str(destination)),
             remedy="free some space or name another folder with --out; nothing was left behind.",
         ) from error
 
@@ -108,7 +117,7 @@ def new_tree(destination: Path) -> Iterator[Path]:
     An older tree of the same name is replaced; anything else that lies there is not touched.
 
     Raises:
-        SafetyError: `destination` exists and is no release tree.
+        SafetyError: `destination` exists and is no release tree, or holds files that its manifest does not name.
         InputError: the folder cannot be made or written (read-only, disk full).
     """
     if destination.exists() and not (destination / MANIFEST).is_file():
@@ -116,6 +125,13 @@ def new_tree(destination: Path) -> Iterator[Path]:
             "the output folder exists and is no release tree",
             where=Where(str(destination)),
             remedy="name another --out, or remove it yourself.",
+        )
+    foreign = _foreign(destination)
+    if foreign:
+        raise SafetyError(
+            f"the older tree holds {len(foreign)} file(s) that no release made, such as {foreign[0]}",
+            where=Where(str(destination)),
+            remedy="move them elsewhere, or name another --out: a build replaces the whole tree.",
         )
     # Named before it is made: a signal between the two must not leave a folder that nobody knows of.
     work = destination.parent / f".{destination.name}.{secrets.token_hex(8)}.partial"
@@ -126,6 +142,16 @@ def new_tree(destination: Path) -> Iterator[Path]:
             _replace(work, destination)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _foreign(destination: Path) -> list[str]:
+    """Files of an older tree that its manifest does not name."""
+    if not (destination / MANIFEST).is_file():
+        return []
+    manifest = documents.read(destination / MANIFEST)
+    known = {MANIFEST, *(manifest.get("files", {}) if isinstance(manifest, dict) else {})}
+    found = (path.relative_to(destination).as_posix() for path in destination.rglob("*") if not path.is_dir())
+    return sorted(name for name in found if name not in known)
 
 
 def _replace(work: Path, destination: Path) -> None:

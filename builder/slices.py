@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builder.tables import check_columns, open_parquet, readable, refuse_bad_values
-from provenance.errors import DataError
+from provenance.errors import DataError, Where
 from provenance.ids import canonical
 
 if TYPE_CHECKING:
@@ -130,6 +130,12 @@ def _scan(files: Sequence[Path], column: str, schema: pa.Schema) -> dict[str, _P
                     found[counted["values"]].rows += counted["counts"]
                     found[counted["values"]].groups.add((place, group))
                 row += len(values)
+    if not found:
+        raise DataError(
+            "the file holds no row",
+            where=Where(", ".join(str(path) for path in files), column=column),
+            remedy="it was not written to its end: run the step that makes it again.",
+        )
     return found
 
 

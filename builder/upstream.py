@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from builder.benchmark import Benchmark, Domain
     from builder.dataset_folder import DatasetFolder
 
+_NO_PAGES = pl.DataFrame(schema=dict.fromkeys(("id", "text", "sha256", "path"), pl.String))
 _LABELS = pa.schema([("query-id", pa.string()), ("corpus-id", pa.string()), ("score", pa.int64())])
 
 
@@ -75,7 +76,9 @@ def read_upstream(benchmark: Benchmark, domain: Domain, folder: DatasetFolder) -
             image bytes; a label that is not positive; a language column that disagrees with its config.
     """
     split = benchmark.split
-    pages = read_pages(folder.files(f"{domain.native_language}-corpus", split))
+    files = folder.files(f"{domain.native_language}-corpus", split)
+    pages = read_pages(files)
+    _refuse_ids(pages.frame, "corpus", files[0] if len(files) == 1 else files[0].parent)
     queries: dict[str, pl.DataFrame] = {}
     labels: dict[str, pl.DataFrame] = {}
     seen: dict[str, str] = {}
@@ -99,15 +102,18 @@ def read_pages(files: Sequence[Path]) -> Pages:
     for file in files:
         with open_parquet(file) as parquet:
             _check_corpus_schema(parquet.schema_arrow, file)
-        row = 0
+        digests, row = [_NO_PAGES], 0
         for batch in batches(file, ["id", "image", "text"], rows=256):
-            frames.append(_digest_pages(batch, file, row))
+            digests.append(_digest_pages(batch, file, row))
             row += batch.num_rows
+        pages = pl.concat(digests)
+        checks.refuse_repeats(pages, ["id"], column="id", file=str(file))
+        frames.append(pages)
     frame = pl.concat(frames)
     repeated = frame.filter(pl.col("id").is_duplicated())
     if repeated.height:
         raise DataError(
-            "a page id stands twice in the corpus",
+            "a page id stands in two files of the corpus",
             where=Where(str(files[0]), column="id", value=repeated["id"][0]),
             remedy="ids must be unique in a corpus.",
         )
@@ -203,6 +209,16 @@ def _read_queries(files: Sequence[Path], language: str, seen: dict[str, str]) ->
                     remedy="a query id names one question in one language of a domain.",
                 )
             seen[identifier] = language
+        _refuse_ids(frame, "query", file)
+        checks.refuse(
+            frame,
+            pl.col("text") == "",
+            "a question without text",
+            column="text",
+            file=str(file),
+            remedy="a question is never empty: mend it upstream.",
+            context=["id"],
+        )
         if "language" in names:
             checks.refuse(
                 frame,
@@ -215,6 +231,18 @@ def _read_queries(files: Sequence[Path], language: str, seen: dict[str, str]) ->
             )
         frames.append(frame.select("id", "text"))
     return pl.concat(frames).sort([id_number("id"), "id"])
+
+
+def _refuse_ids(frame: pl.DataFrame, kind: str, file: Path) -> None:
+    """Ids have the upstream form `<kind>-<split>-<number>` (method spec section 1.1)."""
+    checks.refuse(
+        frame,
+        ~pl.col("id").str.contains(rf"\A{kind}-\w+-(0|[1-9][0-9]*)\z"),
+        f"an id that is not of the form {kind}-<split>-<number>",
+        column="id",
+        file=str(file),
+        remedy="keep the ids of the upstream dataset: they join it.",
+    )
 
 
 def _read_labels(files: Sequence[Path], queries: pl.DataFrame, known: set[str], page_ids: pl.Series) -> pl.DataFrame:

@@ -6,19 +6,42 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from builder import sources
+from builder import documents, sources
+from builder.benchmark import load_benchmark
 from builder.demo import default_cache
 from builder.digests import sha256_file
-from builder.layout import MANIFEST
+from builder.layout import MANIFEST, RELEASES
 from builder.sources import Source
 from builder.tree import open_tree
 from provenance.errors import DataError, InputError, UsageError, Where
 from releases.terminal import say
 
 if TYPE_CHECKING:
+    from builder.benchmark import Benchmark
     from builder.releases_document import Numbering
 
 _REVISION = re.compile(r"[^/@\s:]+/[^/@\s:]+@[^/@\s]+")
+
+
+def benchmark_of(tree: Path, name: str | None) -> Benchmark:
+    """The benchmark that was asked for, or the embedded one that the tree's releases.json names.
+
+    Raises:
+        InputError: the tree names none that is embedded, and none was asked for.
+        BenchmarkError: the benchmark file is broken.
+    """
+    if name is not None:
+        return load_benchmark(name)
+    try:
+        said = documents.read(tree / RELEASES)["benchmark"]
+        # Only an embedded one: a tree does not name files of this machine.
+        return load_benchmark(str(said).replace("/", " ").removesuffix(".toml"))
+    except (InputError, DataError, KeyError, TypeError) as error:
+        raise InputError(
+            "the tree does not name an embedded benchmark",
+            where=Where(str(tree / RELEASES), column="benchmark"),
+            remedy="name its benchmark file with --benchmark.",
+        ) from error
 
 
 def locate(named: str) -> Path:

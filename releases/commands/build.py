@@ -74,4 +74,5 @@ def _summarise(report: dict[str, Any], benchmark: Benchmark) -> None:
     rows, seconds = sum(report["rows"].values()), sum(report["seconds"].values())
     say(f"  {len(report['rows'])} configs, {rows:,} rows, {seconds:.1f} s")
     say(f"  in {tree}")
-    say(f"next: release validate {tree}")
+    named = benchmark.name if benchmark.embedded else benchmark.path
+    say(f"next: release validate {tree} --benchmark {named}")

@@ -10,11 +10,11 @@ import typer
 
 from builder import card as cards
 from builder import documents
-from builder.benchmark import DEFAULT, load_benchmark
 from builder.card_facts import read_facts
 from builder.layout import MANIFEST, README
 from builder.manifest import configs_of
 from provenance.errors import DataError, InputError, UsageError, Where
+from releases.named import benchmark_of
 from releases.terminal import print_json, say
 
 
@@ -27,7 +27,9 @@ def card(
     json: Annotated[
         bool, typer.Option("--json", help="One JSON document on stdout: the card, or the lines that differ.")
     ] = False,
-    benchmark: Annotated[str, typer.Option(help="An embedded benchmark, or the path of a .toml file.")] = DEFAULT,
+    benchmark: Annotated[
+        str | None, typer.Option(help="An embedded benchmark, or a .toml file; by default the one that TREE names.")
+    ] = None,
 ) -> None:
     """Render the card of TREE from its tables: print it (--draft) or compare it with the tree's (--check)."""
     if draft == check:
@@ -38,7 +40,7 @@ def card(
             where=Where(str(tree / MANIFEST)),
             remedy="name a tree that `release build` wrote, e.g. dist/<tag>.",
         )
-    chosen = load_benchmark(benchmark)
+    chosen = benchmark_of(tree, benchmark)
     facts = read_facts(tree, chosen, configs_of(documents.read(tree / MANIFEST)))
     rendered = cards.render(facts, cards.figures_of(tree))
     if check:

@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from builder.benchmark import Benchmark, load_benchmark
 from builder.diff.compare import compare
 from builder.diff.render import as_html, as_markdown, as_text
 from builder.diff.report import blocks
 from builder.diff.sentences import broken
-from builder.diff.sides import Side, open_side
+from builder.diff.sides import open_side
 from builder.steps import Steps
-from provenance.errors import BenchmarkError, DataError, InputError, UsageError, Where
-from releases.named import locate
+from provenance.errors import DataError, UsageError, Where
+from releases.named import benchmark_of, locate
 from releases.terminal import print_json, say
 
 
@@ -36,7 +35,7 @@ def diff(
     if json + markdown + html > 1:
         raise UsageError("one format at a time", remedy="name one of --json, --markdown and --html.")
     sides = (open_side(locate(old), old), open_side(locate(new), new))
-    document = compare(*sides, _benchmark(sides[1], benchmark), Steps(time.perf_counter, say))
+    document = compare(*sides, benchmark_of(sides[1].tree.path, benchmark), Steps(time.perf_counter, say))
     if json:
         print_json(document)
     else:
@@ -48,19 +47,3 @@ def diff(
             where=Where(sides[1].label),
             remedy="run `release validate NEW --against OLD --proof C3`: it names every file, row, column and value.",
         )
-
-
-def _benchmark(new: Side, name: str | None) -> Benchmark:
-    """The benchmark that was asked for, or the embedded one that the new tree's releases.json names."""
-    if name is not None:
-        return load_benchmark(name)
-    said = new.tree.releases.get("benchmark")
-    try:
-        # Only an embedded one: a tree does not name files of this machine.
-        return load_benchmark(str(said).replace("/", " ").removesuffix(".toml"))
-    except (InputError, BenchmarkError) as error:
-        raise InputError(
-            f"the benchmark of this release is not embedded: {said!r}",
-            where=Where(new.label),
-            remedy="name its benchmark file with --benchmark.",
-        ) from error

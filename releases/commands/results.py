@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from builder.benchmark import DEFAULT, load_benchmark
 from builder.leaderboard import VIEWS, View
 from builder.ndcg import TIE_RULES, Metric, TieRule
 from builder.own_run import read_run
@@ -16,6 +15,7 @@ from builder.results import Results, replay
 from builder.results_text import as_csv, as_document, as_markdown, as_table, domain_labels, readings, remarks, title
 from builder.tree import open_tree
 from provenance.errors import UsageError
+from releases.named import benchmark_of
 from releases.terminal import print_json, say
 
 # A leaderboard is wider than a pipe's default of 80 columns; cut tables would be of no use.
@@ -44,10 +44,12 @@ def results(
         Literal["table", "json", "csv", "markdown"], typer.Option(help="What is written to stdout.")
     ] = "table",
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    benchmark: Annotated[str, typer.Option(help="An embedded benchmark, or the path of a .toml file.")] = DEFAULT,
+    benchmark: Annotated[
+        str | None, typer.Option(help="An embedded benchmark, or a .toml file; by default the one that TREE names.")
+    ] = None,
 ) -> None:
     """Show the leaderboards of TREE: every metric, tie rule and view, or those that the options name."""
-    chosen = load_benchmark(benchmark)
+    chosen = benchmark_of(tree, benchmark)
     own = {}
     for path in run or []:
         name = path.name.split(".")[0] if not path.is_dir() else path.resolve().name

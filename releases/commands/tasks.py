@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from builder import for_mteb as definitions
 from builder import tasks as task_file
-from builder.benchmark import DEFAULT, Benchmark, load_benchmark
 from builder.tree import open_tree
 from provenance.errors import UsageError
 from releases.ledger.chain import ledger_path, read_ledger
+from releases.named import benchmark_of
 from releases.terminal import print_json
+
+if TYPE_CHECKING:
+    from builder.benchmark import Benchmark
 
 
 def tasks(
@@ -27,12 +30,14 @@ def tasks(
     merged: Annotated[
         list[int] | None, typer.Option(help="The number of a release whose tasks mteb has already. Repeatable.")
     ] = None,
-    benchmark: Annotated[str, typer.Option(help="An embedded benchmark, or the path of a .toml file.")] = DEFAULT,
+    benchmark: Annotated[
+        str | None, typer.Option(help="An embedded benchmark, or a .toml file; by default the one that TREE names.")
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="The ledger of what was published.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """List the mteb tasks of TREE, or print their definitions for mteb."""
-    chosen = load_benchmark(benchmark)
+    chosen = benchmark_of(tree, benchmark)
     own = open_tree(tree).releases["releases"][-1]
     if not for_mteb:
         _list(chosen, own, as_json=json)

@@ -12,15 +12,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from builder import documents, report
-from builder.benchmark import load_benchmark
+from builder import report
 from builder.fetch import fetch_upstream
-from builder.layout import RELEASES
 from builder.proofs.facts import Facts
 from builder.validate import Validation
 from builder.validate import validate as run_proofs
 from provenance.errors import InputError, ReleaseError, UsageError, Where
 from releases.ledger.chain import ledger_path, read_ledger
+from releases.named import benchmark_of
 from releases.remote_validate import pins_of, plain_tree
 from releases.terminal import print_json, say, stderr
 
@@ -76,14 +75,12 @@ def validate(
 
 
 def _benchmark(tree: Path, name: str | None) -> Benchmark | None:
-    """The benchmark that was asked for, or the embedded one that the tree's releases.json names."""
-    if name is not None:
-        return load_benchmark(name)
     try:
-        named = documents.read(tree / RELEASES)["benchmark"]
-        return load_benchmark(str(named).replace("/", " "))
-    except (ReleaseError, KeyError, TypeError, OSError):
-        say("no embedded benchmark is named by the tree: proofs that need one are not provable (give --benchmark)")
+        return benchmark_of(tree, name)
+    except ReleaseError as error:
+        if name is not None:
+            raise
+        say(f"proofs that need the benchmark file are not provable: {error.what} (give --benchmark)")
         return None
 
 

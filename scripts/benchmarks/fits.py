@@ -167,7 +167,7 @@ def bradley(queries: int, share: float) -> Line:
     beside = (
         f"choix.ilsr_pairwise_dense on the same matrices: {each:.1f} ms a query on {sampled} queries "
         f"({each * queries / 1e3:,.0f} s for all, extrapolated); ours from the windows {1e3 * here / sampled:.1f} ms "
-        f"on the same, in turn: choix takes {theirs / here:.1f} times as long; without ridge abilities differ by at most "
+        f"on the same, in turn: choix takes {theirs / here:.1f} times as long; without ridge they differ by at most "
         f"{furthest:.1e}"
     )
     return Line("Bradley-Terry", share, ours, queries, "queries", beside=beside)

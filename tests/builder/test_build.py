@@ -248,6 +248,9 @@ BAD = {
         ["corpus", "row 4", "image"],
     ),
     "a null text": (_rows(CORPUS)(lambda r: r[4].update(text=None)), 3, ["corpus", "row 4", "text"]),
+    "an id of another form": (_rows(CORPUS)(lambda r: r[4].update(id="page 4")), 3, ["corpus", "row 4", "'page 4'"]),
+    "an empty question": (_rows(QUERIES)(lambda r: r[1].update(text="")), 3, ["french-queries", "row 1", "text"]),
+    "an empty file of answers": (_rows(RUBRIC)(lambda r: r.clear()), 3, ["rubric/paper.parquet", "no row"]),
     "a page twice": (_rows(CORPUS)(lambda r: r[4].update(id="corpus-test-0")), 3, ["corpus-test-0", "twice"]),
     "a question in two languages": (
         _rows(QUERIES)(lambda r: r[0].update(id="query-test-0")),
@@ -269,6 +272,26 @@ BAD = {
 }
 
 
+def test_extra_columns_of_a_corpus_are_left_out(world: Path) -> None:
+    """A corpus with a further column is rewritten with ours, image bytes untouched."""
+    tiny.edit_table(world / CORPUS, lambda table: table.append_column("markdown", table["text"]))
+    done = build(world)
+    assert 0 == done.code, done.stderr
+    rows = pq.read_table(world / "out" / TAG / "paper" / "corpus-00000-of-00001.parquet").to_pylist()
+    assert [{"bytes": tiny.png(n), "path": f"page-{n}.png"} for n in range(10)] == [row["image"] for row in rows]
+    assert ["image", "id", "text"] == list(rows[0])
+
+
+def test_files_of_ones_own_in_an_older_tree_are_kept(world: Path) -> None:
+    """A note put into a tree is no release's: the next build refuses instead of removing it."""
+    assert 0 == build(world).code
+    note = world / "out" / TAG / "notes.txt"
+    note.write_text("mine")
+    done = build(world)
+    assert (5, "mine") == (done.code, note.read_text())
+    assert "notes.txt" in done.stderr
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_refused_and_leaves_nothing(name: str, world: Path) -> None:
     """Each fault gets its exit code, a message that names the place, no traceback, and no output."""
@@ -278,7 +301,7 @@ def test_bad_input_is_refused_and_leaves_nothing(name: str, world: Path) -> None
     assert code == done.code, done.stderr
     assert [] == [needle for needle in needles if needle not in done.stderr]
     assert "Traceback" not in done.stderr
-    assert [] == list((world / "out").glob("*")) + list((world / "out").glob(".*"))
+    assert not (world / "out").exists()
 
 
 def test_an_unknown_judge_is_refused(world: Path) -> None:
@@ -310,7 +333,7 @@ def test_an_interrupted_build_leaves_nothing(number: signal.Signals, world: Path
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
     assert 130 == process.returncode, errors
-    assert [] == list((world / "out").iterdir())
+    assert [] == list((world / "out").glob("*"))
 
 
 def test_a_full_disk_is_said(world: Path) -> None:
@@ -333,4 +356,4 @@ def test_a_full_disk_is_said(world: Path) -> None:
     )
     assert 4 == done.returncode, done.stderr
     assert "Traceback" not in done.stderr
-    assert [] == list((world / "out").iterdir())
+    assert [] == list((world / "out").glob("*"))

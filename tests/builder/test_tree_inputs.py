@@ -10,6 +10,8 @@ import pytest
 from support import tiny
 from support.command import Done, release_here
 
+from builder.manifest import seal
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -75,6 +77,7 @@ def test_a_tree_laid_out_elsewhere_is_read_by_config_name(built: Path, tmp_path:
         (elsewhere / f"paper__{language}").rename(elsewhere / f"moved-{language}")
         card = card.replace(f'"paper__{language}/', f'"moved-{language}/')
     (elsewhere / "README.md").write_text(card)
+    (elsewhere / "provenance" / "manifest.json").unlink()
     done = rebuild(built, elsewhere)
     assert done.code == 0, done.stderr
     assert NAME_THEIR_INPUTS == different(built / "out" / TAG, built / "again" / TAG)
@@ -88,6 +91,7 @@ def test_a_tree_without_calibration_and_windows_builds_without_them(built: Path,
     (published / "provenance" / "windows.toy.json").unlink()
     head, rest = (published / "README.md").read_text().split('- config_name: "provenance-calibration"')
     (published / "README.md").write_text(head + "---\n" + rest.split("\n---\n", 1)[1])
+    (published / "provenance" / "manifest.json").unlink()
     done = rebuild(built, published, "without")
     assert done.code == 0, done.stderr
     expected = {
@@ -104,11 +108,28 @@ def _shift_a_gain(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     return rows
 
 
+def test_a_file_that_is_not_its_manifests_is_refused(built: Path, tmp_path: Path) -> None:
+    """A verdict changed after the release was sealed: refused, with the file named."""
+    published = tmp_path / "published"
+    shutil.copytree(built / "out" / TAG, published)
+
+    def flip(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+        rows[0]["C1"] = 1 - int(rows[0]["C1"])  # type: ignore[call-overload]
+        return rows
+
+    tiny.edit_rows(published / "provenance" / "judge_criteria" / "paper.parquet", flip)
+    done = rebuild(built, published, "refused")
+    assert 3 == done.code
+    assert "provenance/judge_criteria/paper.parquet" in done.stderr
+    assert "not the one that its manifest describes" in done.stderr
+
+
 def test_a_gain_that_is_not_its_link_is_refused(built: Path, tmp_path: Path) -> None:
     """One gain moved by 1e-9: refused, with the pair named, since the fit was in float64."""
     published = tmp_path / "published"
     shutil.copytree(built / "out" / TAG, published)
     tiny.edit_rows(published / "paper__english" / "qrels.parquet", _shift_a_gain)
+    seal(published)
     done = rebuild(built, published, "refused")
     assert 3 == done.code
     assert "a gain is not weighted_discrimination(theta)" in done.stderr
@@ -121,6 +142,7 @@ def test_a_pair_without_a_gain_is_refused(built: Path, tmp_path: Path) -> None:
     published = tmp_path / "published"
     shutil.copytree(built / "out" / TAG, published)
     tiny.edit_rows(published / "paper__english" / "qrels.parquet", lambda rows: rows[:-1])
+    seal(published)
     done = rebuild(built, published, "refused")
     assert 3 == done.code
     assert "a pool pair has no gain" in done.stderr

@@ -71,7 +71,7 @@ def test_refusals(trees: tuple[Path, Path, Path], tmp_path: Path) -> None:
     for arguments, code, message in (
         ((tree, tree, "--json", "--html"), 2, "one format at a time"),
         ((tmp_path / "none", tree), 4, "no such folder, and no owner/name@revision either"),
-        ((tree, tree), 4, "the benchmark of this release is not embedded: 'tiny'"),
+        ((tree, tree), 4, "the tree does not name an embedded benchmark"),
         ((tree, tmp_path, "--benchmark", file), 4, "there is no README.md"),
     ):
         done = release_here("diff", *arguments)

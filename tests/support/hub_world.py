@@ -78,6 +78,7 @@ def make(folder: Path, hub: LocalHub) -> HubWorld:
 def _derived(shas: dict[str, str], inputs: str) -> str:
     """The text of vidore_v3.toml with pins, pool size and inputs replaced, and no expected counts."""
     text = (resources.files("builder") / "benchmarks" / "vidore_v3.toml").read_text("utf-8")
+    text = re.sub(r"^verbatim = .*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^pool_size = 150$", f"pool_size = {POOL_SIZE}", text, flags=re.MULTILINE)
     for name, sha in shas.items():
         text = re.sub(rf"(\[domains\.{name}\][^\[]*?upstream = \"[^@]*@)[0-9a-f]{{40}}", rf"\g<1>{sha}", text)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LANGUAGES = {"english": "eng-Latn", "french": "fra-Latn"}
@@ -101,6 +102,11 @@ def edit_rows(path: Path, edit: Any) -> None:
     """Read a Parquet file as rows, pass them through `edit` (which returns the new rows), write them back."""
     table = pq.read_table(path)
     write_rows(path, edit(table.to_pylist()), table.schema)
+
+
+def edit_table(path: Path, edit: Callable[[pa.Table], pa.Table]) -> None:
+    """Read a Parquet file as a table, pass it through `edit`, write it back."""
+    pq.write_table(edit(pq.read_table(path)), path)
 
 
 def png(number: int) -> bytes:

@@ -29,7 +29,7 @@ ITEMS = "provenance/item_params.toy.json"
 RELEASES = "provenance/releases.json"
 TASKS = "rcp_ndcg_tasks.py"
 CARD = "README.md"
-TASK_LINE = 29
+TASK_LINE = 22
 """Where the task file names its release, 0-based."""
 
 
