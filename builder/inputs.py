@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 import pyarrow as pa
 
-from builder import documents
+from builder import documents, slices
 from builder.layout import FUSED, MANIFEST, README, RELEASES, SCHEMAS, config_name
 from builder.releases_document import FORMAT
 from builder.tables import batches, check_columns, read_frame, refuse_bad_values
@@ -153,7 +153,8 @@ class PipelineInputs:
         """See `JudgeInputs`."""
         if not self._calibration.is_dir():
             return None
-        gains = read_frame(self._calibration / "gains.parquet", _GAINS).filter(pl.col("domain") == domain)
+        own = slices.by_value([self._calibration / "gains.parquet"], "domain", _GAINS).get(domain)
+        gains = slices.read(own, _GAINS)[0] if own is not None else pl.DataFrame(pl.from_arrow(_GAINS.empty_table()))
         return ReadyGains(gains.drop("domain"), criteria=None, calibration=None)
 
     def item_params(self) -> dict[str, Any]:

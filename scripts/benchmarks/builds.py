@@ -52,7 +52,7 @@ def builds(share: float, folder: Path) -> Iterator[Line]:
         seconds = built.document()["seconds"][step]
         yield Line(f"build: {step}", share, seconds, number, of, None if peak is None else peak.together)
     total = sum(number for number, _ in rows.values())
-    said = f"main process {built.peak.main / 1e9:.2f} GB"
+    said = f"main process {built.peak.main / 1e9:.2f} GB; {built.processor:,.0f} s of processors"
     yield Line("build, all of it", share, built.seconds, total, "rows read", built.peak.together, said)
     tree = folder / "one" / TAG
     kept = sum(built.document()["rows"].values())

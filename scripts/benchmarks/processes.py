@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import threading
 import time
@@ -33,10 +34,15 @@ class Peak:
 
 @dataclass
 class Measured:
-    """How a command went: `steps` are its lines on stderr, by their first word, with seconds and peaks."""
+    """How a command went.
+
+    `seconds` are the clock's, `processor` those of all its processes; `steps` have seconds and peaks, by the first
+    words of the lines that it wrote to stderr.
+    """
 
     code: int
     seconds: float
+    processor: float
     peak: Peak
     stdout: str
     stderr: str
@@ -49,7 +55,7 @@ class Measured:
 
 def measure(command: Sequence[str], *, cwd: Path, steps: Sequence[str] = ()) -> Measured:
     """Run `command` to its end; a line of stderr that starts with one of `steps` begins that step."""
-    start = time.perf_counter()
+    start, before = time.perf_counter(), _processor()
     whole, by_step = Peak(), {}
     lines, current, ended = [], [None], threading.Event()
     pipe = subprocess.PIPE
@@ -82,7 +88,14 @@ def measure(command: Sequence[str], *, cwd: Path, steps: Sequence[str] = ()) -> 
     ended.set()
     for thread in threads:
         thread.join()
-    return Measured(code, time.perf_counter() - start, whole, out, "".join(lines), by_step)
+    spent = _processor() - before
+    return Measured(code, time.perf_counter() - start, spent, whole, out, "".join(lines), by_step)
+
+
+def _processor() -> float:
+    """Processor seconds of all children that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def resident(root: int) -> tuple[int, int]:

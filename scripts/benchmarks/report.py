@@ -35,7 +35,7 @@ class Line:
         """The line as a table shows it."""
         rate = "" if self.rows is None or not self.seconds else f"{round(self.rows / self.seconds):,}"
         return [
-            f"{100 * self.share:g} %",
+            f"{100 * self.share:.3g} %",
             self.what,
             "" if self.rows is None else f"{self.rows:,} {self.of}",
             f"{self.seconds:,.2f}" if self.seconds < 10 else f"{self.seconds:,.0f}",  # noqa: PLR2004 - three digits
