@@ -10,17 +10,9 @@ import tempfile
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import pytest
-
-if find_spec("mteb") is None:
-    collect_ignore_glob = ["*"]
-else:
-    # Read when mteb is imported: no test writes into a cache of the person who runs it.
-    os.environ["MTEB_CACHE"] = tempfile.mkdtemp(prefix="mteb-cache-")
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
-
 import datasets
 import huggingface_hub
+import pytest
 from huggingface_hub import HfApi
 from support.command import release_here
 from support.publisher import Publisher
@@ -31,6 +23,15 @@ from releases.local_hub import Faults, LocalHub
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+_mteb = find_spec("mteb")
+# Without mteb this very folder is found, as a package without an origin.
+if _mteb is None or _mteb.origin is None:
+    collect_ignore_glob = ["*"]
+else:
+    # Read when mteb is imported: no test writes into a cache of the person who runs it.
+    os.environ["MTEB_CACHE"] = tempfile.mkdtemp(prefix="mteb-cache-")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 @pytest.fixture(autouse=True)
