@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -109,10 +110,17 @@ def _say_what_next(out: Path, entries: Sequence[Entry], seconds: float) -> None:
     say(f"Where: trees in {out}, the ledger {out}/ledger.jsonl, a Hub's store {out}/hub (git clone reads it)")
     say("Type next:")
     for command, why in (
-        (f"release results {out / last} --benchmark {BENCHMARK}", "its leaderboards"),
-        (f"release diff {out / entries[-2].tag if len(entries) > 1 else out / last} {out / last}", "what changed"),
-        (f"release validate {out / last} --benchmark {BENCHMARK}", "every proof"),
-        (f"release reproduce {last} {common} --to local:{out}/hub", "the same bytes again"),
-        (f"release hub serve {out}/hub", "load it with datasets and mteb"),
+        (f"results {out / last} --benchmark {BENCHMARK}", "its leaderboards"),
+        (f"diff {out / entries[-2].tag if len(entries) > 1 else out / last} {out / last}", "what changed"),
+        (f"validate {out / last} --benchmark {BENCHMARK}", "every proof"),
+        (f"reproduce {last} {common} --to local:{out}/hub", "the same bytes again"),
+        (f"hub serve {out}/hub", "load it with datasets and mteb"),
     ):
-        say(f"  {command}    # {why}")
+        say(f"  {_program()} {command}    # {why}")
+
+
+def _program() -> str:
+    """This command, as a person can type it from here."""
+    called = Path(sys.argv[0])
+    here = called.name == "release" and called.is_file() and called.resolve().is_relative_to(Path.cwd())
+    return str(called.resolve().relative_to(Path.cwd())) if here else "release"

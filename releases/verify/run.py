@@ -70,14 +70,16 @@ def verify(
         for entry, status in zip(entries, statuses(entries), strict=True)
         if entry in chosen
     }
-    general = [PinReport(name, levels=("ledger",)) for name in (LEDGER, MAIN)]
+    # Main is compared with the last release, where all are verified and that one is known.
+    whole = asked.pin is None and bool(entries) and entries[-1] in adopted
+    general = [PinReport(name, levels=("ledger",)) for name in (LEDGER, *([MAIN] if whole else []))]
     for entry in adopted:
         general[0].failures += ledger_level.inside(entry)
     if adopted:
         with paced.client():
             reader = HubReader(target)
             try:
-                gone = _ledger(reader, entries, adopted, reports, general, whole=asked.pin is None)
+                gone = _ledger(reader, entries, adopted, reports, general)
             except BudgetSpentError as error:
                 for report in (*general, *reports.values()):
                     report.gaps += [gap(level, error) for level in report.levels]
@@ -99,19 +101,19 @@ def _ledger(
     adopted: Sequence[Entry],
     reports: dict[str, PinReport],
     general: Sequence[PinReport],
-    *,
-    whole: bool,
 ) -> set[str]:
-    """The level of the ledger; the tags of releases whose commit is gone."""
+    """The level of the ledger; the tags of releases whose commit is gone.
+
+    `general` are the reports of the ledger itself and, where that is compared, of main.
+    """
     head, tags = reader.refs()
     history = reader.history() if head is not None else []
     gone = set()
-    listings = {}
     for entry in adopted:
         report = reports[entry.tag]
         report.failures += ledger_level.pin(entry, tags, history)
         try:
-            listed = listings[entry.revision] = reader.files(str(entry.revision))
+            listed = reader.files(str(entry.revision))
         except (RemoteError, InputError, BudgetSpentError) as error:
             report.gaps.append(gap("ledger", error))
             continue
@@ -120,15 +122,14 @@ def _ledger(
         if listed is None:
             gone.add(entry.tag)
             report.gaps += [Gap(level, "access", "its commit is not there") for level in report.levels[1:]]
-    if whole:
+    general[0].failures += ledger_level.unknown_tags(entries, tags)
+    for main in general[1:]:
         last = entries[-1]
-        general[0].failures += ledger_level.unknown_tags(entries, tags)
-        if ledger_level.is_adopted(last):
-            try:
-                files = None if head in {None, last.revision} else reader.files(str(head))
-                general[1].failures += ledger_level.main(last, head, files)
-            except (RemoteError, InputError, BudgetSpentError) as error:
-                general[1].gaps.append(gap("ledger", error))
+        try:
+            files = None if head in {None, last.revision} else reader.files(str(head))
+            main.failures += ledger_level.main(last, head, files)
+        except (RemoteError, InputError, BudgetSpentError) as error:
+            main.gaps.append(gap("ledger", error))
     return gone
 
 
