@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -14,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.digests import content_digest
-from builder.tables import read_frame, write_table
+from builder.layout import SCHEMAS
+from builder.tables import read_frame, write_table, write_tables
 from provenance.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -174,3 +176,21 @@ def test_other_rows_have_another_digest(one: list[dict[str, Any]], other: list[d
         [[row[name] for name in columns] for row in other]
     )
     assert same == (digest(one, 3) == digest(other, 3))
+
+
+@given(cuts=st.lists(st.integers(0, 600), max_size=8))
+def test_how_a_table_is_cut_changes_no_byte(tmp_path_factory: pytest.TempPathFactory, cuts: list[int]) -> None:
+    """A table that comes in pieces, empty ones among them, is written as the whole one is, over row groups too."""
+    folder = tmp_path_factory.mktemp("cut")
+    rows = 600
+    images = [{"bytes": bytes([row % 256, row // 256]), "path": f"{row}.png"} for row in range(rows)]
+    texts = [f"text {row}" * (row % 5) for row in range(rows)]
+    data = {"image": images, "id": [str(row) for row in range(rows)], "text": texts}
+    whole = pa.table(data, schema=SCHEMAS["corpus"])
+    write_table(whole, "corpus", folder / "whole")
+    edges = [0, *sorted(cuts), rows]
+    pieces = [whole.slice(start, end - start) for start, end in pairwise(edges)]
+    write_tables(pieces, "corpus", folder / "cut")
+    assert (folder / "whole").read_bytes() == (folder / "cut").read_bytes()
+    assert whole.equals(pq.read_table(folder / "whole").replace_schema_metadata(None))
+    assert [100] * 6 == [pq.read_metadata(folder / "whole").row_group(group).num_rows for group in range(6)]
