@@ -45,7 +45,8 @@ def publish(
     with open_target(to or f"hf:{chosen.repo}", chosen.repo, out, retry) as remote:
         say(f"to {remote.name}")
         book = Ledger(path, entries)
-        if dry_run:
+        # What is published already is only confirmed, which writes nothing.
+        if dry_run and (book.last is None or book.last.tag != tag):
             _dry_run(ready, survey(remote, ready, book, allowed_deletes=allow_deletes), remote, json=json)
             return
         done = bring(remote, ready, book, allowed_deletes=allow_deletes, progress=Progress(), retry=retry)

@@ -77,6 +77,7 @@ def job_of(reader: HubReader, entry: Entry, report: PinReport) -> dict[str, Any]
         "tag": entry.tag,
         "configs": configs,
         "tasks": TASK_FILE in entry.files,
+        "task_file": entry.files[TASK_FILE]["oid"] if TASK_FILE in entry.files else None,
     }
 
 

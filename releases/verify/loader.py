@@ -7,6 +7,7 @@ stdout.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import inspect
 import json
@@ -55,8 +56,8 @@ class Loader:
 
     Args:
         job: `repo`, `revision` (the sha), `tag`; `configs`: name, kind, `files` (what it names, by split), `bytes`, and
-            `expected` (rows and schema by split, None without a manifest); `tasks`: whether to load the task file;
-            `done`: checks that need not be made again.
+            `expected` (rows and schema by split, None without a manifest); `tasks`: whether to load the task
+            file; `task_file`: its git blob sha; `done`: checks that need not be made again.
         paced: the requests.
         out: where a line a check goes.
     """
@@ -147,6 +148,10 @@ class Loader:
 
     def _tasks(self) -> list[Any]:
         file = hf_hub_download(self.repo, TASK_FILE, repo_type="dataset", revision=self.tag)
+        content = Path(file).read_bytes()
+        # It is run below: only what was published is.
+        if hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() != self._job["task_file"]:  # noqa: S324 - git's
+            raise AsPublishedError(f"{TASK_FILE} of {self.tag} is not the file that was published; it was not run")
         spec = importlib.util.spec_from_file_location("rcp_ndcg_tasks", file)
         if spec is None or spec.loader is None:
             raise AsPublishedError(f"{TASK_FILE} is no Python file")
