@@ -6,26 +6,19 @@ abilities, counts and gains are ever held for all queries.
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
-from builder import slices
-from builder.inputs import ANSWERS
+from builder.answer_shards import Account, begin, frames, pairs
 from builder.judged import Judged
-from builder.layout import SCHEMAS
-from builder.shards import Shard
-from builder.tables import conform, read_frame
-from provenance import bradley_terry, gain, irt, irt_objective, windows
+from provenance import gain, irt, irt_objective
 from provenance.errors import DataError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from builder.inputs import JudgeInputs
@@ -33,12 +26,8 @@ if TYPE_CHECKING:
     from builder.steps import Steps
 
 LINK = "weighted_discrimination"
-WINDOWS_A_SHARD = 16_384
-"""Windows a shard, at least: a constant, so that shards do not depend on how many workers there are."""
 _FIT_THREADS = 2
-_NULLABLE = frozenset({"answer", "finish_reason"})
 _PAIR = ["query-id", "corpus-id"]
-_ACCOUNT = b"account"
 
 
 def calibrate(  # noqa: PLR0917
@@ -66,11 +55,11 @@ def calibrate(  # noqa: PLR0917
     """
     begun = {
         stage: {
-            domain: _begin(stage, inputs.answers(stage, domain), pool, store, digests) for domain, pool in pools.items()
+            domain: begin(stage, inputs.answers(stage, domain), pool, store, digests) for domain, pool in pools.items()
         }
         for stage in ("tournament", "rubric")
     }
-    accounts: dict[str, dict[str, _Account]] = {domain: {} for domain in pools}
+    accounts: dict[str, dict[str, Account]] = {domain: {} for domain in pools}
     abilities: dict[str, pl.DataFrame] = {}
     for domain, tables in begun["tournament"].items():
         with steps.time("tournament answers", domain):
@@ -99,7 +88,7 @@ def calibrate(  # noqa: PLR0917
     )
 
 
-def _windows(judge: str, accounts: Mapping[str, Mapping[str, _Account]]) -> dict[str, Any]:
+def _windows(judge: str, accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, Any]:
     """The document of a judge's windows."""
     return {
         "judge": judge,
@@ -137,92 +126,11 @@ def item_params(fit: irt.ItemFit) -> dict[str, Any]:
     }
 
 
-def _begin(stage: windows.Stage, path: Path, pool: Path, store: ShardStore, digests: Mapping[Path, str]) -> Tables:
-    """Have the answers of one file read, a block of whole queries a shard."""
-    work = _tournament if stage == "tournament" else _rubric
-    facts = {"answers": digests[path], "pool": digests[pool]}
-    return store.start(
-        [
-            Shard(work, (block, pool), facts | {"queries": list(block.values)})
-            for block in slices.by_queries([path], ANSWERS, rows=WINDOWS_A_SHARD)
-        ]
-    )
-
-
-def _tournament(block: slices.Slice, pool: Path) -> pa.Table:
-    """The abilities of a block's queries, with the account of its windows."""
-    parsed = windows.parse_tournament(_read(block, "tournament", pool))
-    abilities = bradley_terry.fit(parsed.scores, parsed.shown)
-    return _accounted(abilities.to_arrow(), parsed.windows)
-
-
-def _rubric(block: slices.Slice, pool: Path) -> pa.Table:
-    """The verdicts of a block's queries, with the account of its windows."""
-    parsed = windows.parse_rubric(_read(block, "rubric", pool))
-    return _accounted(conform(parsed.placements, "judge_criteria"), parsed.windows)
-
-
-def _read(block: slices.Slice, stage: windows.Stage, pool: Path) -> pl.DataFrame:
-    """A block's rows, checked as windows of pages of the pool."""
-    file = str(block.parts[0][0])
-    table, rows = slices.read(block, ANSWERS, nullable=_NULLABLE)
-    with slices.numbered(rows, file):
-        table = windows.checked(table, stage, file=file)
-    shown = table.select("query-id", pl.col("corpus-ids").alias("corpus-id")).explode("corpus-id").unique()
-    foreign = shown.join(_pairs(pool), on=_PAIR, how="anti").sort(_PAIR)
-    if foreign.height:
-        query, page = foreign.row(0)
-        raise DataError(
-            f"a window of query '{query}' shows a page that is not in its pool ({foreign.height} such pairs)",
-            where=Where(file, column="corpus-ids", value=page),
-            remedy="the answers belong to another pool: judge and build from the same first stage.",
-        )
-    return table
-
-
-def _pairs(pool: Path) -> pl.DataFrame:
-    return read_frame(pool, pa.schema([SCHEMAS["pool"].field(name) for name in _PAIR]))
-
-
-def _accounted(table: pa.Table, judged: pl.DataFrame) -> pa.Table:
-    return table.replace_schema_metadata(
-        {_ACCOUNT: json.dumps({"counts": windows.account(judged), "flagged": windows.flagged(judged)})}
-    )
-
-
-@dataclass
-class _Account:
-    """A stage's windows: counts by phase and outcome, and the queries with too many unusable ones."""
-
-    counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    flagged: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, table: pa.Table) -> None:
-        """Add what a shard says of its windows."""
-        shard = json.loads(table.schema.metadata[_ACCOUNT])
-        self.flagged += shard["flagged"]
-        for phase, outcomes in shard["counts"].items():
-            total = self.counts.setdefault(phase, dict.fromkeys(outcomes, 0))
-            for outcome, number in outcomes.items():
-                total[outcome] += number
-
-    def in_order(self) -> dict[str, dict[str, int]]:
-        """The counts, phases in their order."""
-        return {phase: self.counts[phase] for phase in windows.PHASES["tournament"] if phase in self.counts}
-
-
-def _frames(tables: Iterable[pa.Table], account: _Account) -> Iterator[pl.DataFrame]:
-    """The shards' frames; what they say of their windows is added to `account`."""
-    for table in tables:
-        account.add(table)
-        yield pl.DataFrame(pl.from_arrow(table))
-
-
-def _abilities(tables: Tables, pool: Path, file: str) -> tuple[pl.DataFrame, _Account]:
-    account = _Account()
+def _abilities(tables: Tables, pool: Path, file: str) -> tuple[pl.DataFrame, Account]:
+    account = Account()
     nothing = pl.DataFrame(schema={"query-id": pl.String, "corpus-id": pl.String, "ability": pl.Float64})
-    abilities = pl.concat([nothing, *_frames(tables, account)])
-    missing = _pairs(pool).join(abilities, on=_PAIR, how="anti")
+    abilities = pl.concat([nothing, *frames(tables, account)])
+    missing = pairs(pool).join(abilities, on=_PAIR, how="anti")
     if missing.height:
         row = missing.row(0, named=True)
         raise DataError(
@@ -236,11 +144,11 @@ def _abilities(tables: Tables, pool: Path, file: str) -> tuple[pl.DataFrame, _Ac
 
 def _counts(
     tables: Tables, abilities: pl.DataFrame, domain: str, file: str
-) -> tuple[list[irt_objective.Counts], _Account]:
+) -> tuple[list[irt_objective.Counts], Account]:
     """What the 2PL needs of a domain's verdicts, a block of queries each, in canonical order."""
-    account = _Account()
+    account = Account()
     counts, unread = [], abilities["query-id"].unique(maintain_order=True)
-    for placements in _frames(tables, account):
+    for placements in frames(tables, account):
         queries = placements["query-id"].unique()
         if queries.is_empty():
             continue
