@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,7 @@ def write(place: Path, text: str) -> None:
     """A tree that holds a manifest."""
     with sole_writer(place), new_tree(place) as tree:
         (tree / "provenance").mkdir()
-        (tree / MANIFEST).write_text(text)
+        (tree / MANIFEST).write_text(json.dumps(text))
 
 
 def test_an_older_tree_is_replaced_and_nothing_else_stays(tmp_path: Path) -> None:
@@ -26,7 +27,7 @@ def test_an_older_tree_is_replaced_and_nothing_else_stays(tmp_path: Path) -> Non
     write(tmp_path / "v1", "first")
     write(tmp_path / "v1", "second")
     assert ["v1"] == [path.name for path in tmp_path.iterdir()]
-    assert "second" == (tmp_path / "v1" / MANIFEST).read_text()
+    assert '"second"' == (tmp_path / "v1" / MANIFEST).read_text()
 
 
 def test_what_a_killed_build_left_is_cleared(tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_a_tree_that_was_being_replaced_comes_back(tmp_path: Path) -> None:
     write(tmp_path / "v1", "first")
     (tmp_path / "v1").rename(tmp_path / ".v1.00.old")
     with sole_writer(tmp_path / "v1"):
-        assert "first" == (tmp_path / "v1" / MANIFEST).read_text()
+        assert '"first"' == (tmp_path / "v1" / MANIFEST).read_text()
     assert ["v1"] == [path.name for path in tmp_path.iterdir()]
 
 

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builder.digests import content_digest
@@ -178,6 +178,7 @@ def test_other_rows_have_another_digest(one: list[dict[str, Any]], other: list[d
     assert same == (digest(one, 3) == digest(other, 3))
 
 
+@settings(deadline=None)
 @given(cuts=st.lists(st.integers(0, 600), max_size=8))
 def test_how_a_table_is_cut_changes_no_byte(tmp_path_factory: pytest.TempPathFactory, cuts: list[int]) -> None:
     """A table that comes in pieces, empty ones among them, is written as the whole one is, over row groups too."""
