@@ -172,19 +172,21 @@ def _fused_again(tree: ReleaseTree, benchmark: Benchmark, domain: str) -> Fusion
     table = tree.table("first_stage", split=domain)
     published = table.filter(pl.col("retriever") == FUSED)
     lists = table.filter(pl.col("retriever") != FUSED)
+    query_ids = published["query-id"].unique(maintain_order=True).to_list()
     fused = fusion.fuse(
         lists,
         retrievers=benchmark.fusion.retrievers,
         k=benchmark.fusion.k,
         depth=benchmark.pool_size,
-        query_ids=published["query-id"].unique(maintain_order=True).to_list(),
+        query_ids=query_ids,
     )
     both = published.join(fused, on=["query-id", "rank"], how="full", suffix="_again", coalesce=True)
     lengths = lists.group_by("retriever", "query-id").len()["len"]
     differences = (both["score"] - both["score_again"]).abs()
     return FusionFacts(
         depth=int(lists["rank"].max() or 0),  # type: ignore[arg-type]  # a rank is an int
-        short_lists=int((lengths < benchmark.pool_size).sum()),
+        # A retriever without any row for a query gave an empty list.
+        short_lists=len(query_ids) * len(benchmark.fusion.retrievers) - int((lengths >= benchmark.pool_size).sum()),
         rows=published.height,
         differing=both.filter(pl.col("corpus-id").ne_missing(pl.col("corpus-id_again"))).height,
         largest_difference=float(differences.max() or 0.0),  # type: ignore[arg-type]  # a score is a float

@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from huggingface_hub import HfApi, constants, snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -55,7 +56,15 @@ class Listed:
 
 def endpoint() -> str:
     """The Hub's address: `HF_ENDPOINT` as it is now, without a slash at its end."""
-    return (os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).rstrip("/")
+    address = (os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).rstrip("/")
+    try:
+        parts = urlsplit(address)
+        sound = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        sound = False
+    if not sound:
+        raise InputError("HF_ENDPOINT is no address", where=Where(value=address), remedy="write http://host:port.")
+    return address
 
 
 def fetch(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import shlex
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
 from builder import documents
+from builder.benchmark import DEFAULT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from builder.benchmark import Benchmark
 
 stderr = Console(stderr=True)
 stdout = Console()
@@ -16,6 +23,15 @@ stdout = Console()
 def say(message: str) -> None:
     """A plain line of progress on stderr."""
     stderr.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+def as_typed(
+    benchmark: Benchmark, *, ledger: Path | None = None, to: str | None = None, out: Path | None = None
+) -> str:
+    """The options of this run that its printed next command needs too, quoted for a shell, with a leading blank."""
+    named = None if benchmark.name == DEFAULT else benchmark.name if benchmark.embedded else benchmark.path
+    given = {"--benchmark": named, "--ledger": ledger, "--to": to, "--out": out}
+    return "".join(f" {option} {shlex.quote(str(value))}" for option, value in given.items() if value is not None)
 
 
 def print_json(document: Any) -> None:

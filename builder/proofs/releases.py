@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from builder import documents
+from builder import documents, tasks
 from builder.json_schemas import faults
 from builder.layout import README, RELEASES, TASK_FILE
+from builder.manifest import version
 from builder.proofs.facts import UnprovableError
 from builder.proofs.outcome import Coverage, Finding, Gap, fault
 from builder.proofs.registry import or_gap, proof
+from builder.releases_document import withdrawn
 from provenance.errors import ReleaseError
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from builder.proofs.facts import Facts
 
 _REVISION = re.compile(r"""^_REVISION\s*(?::[^=\n]+)?=\s*["']([^"'\n]*)["']""", re.MULTILINE)
+_DIGESTS = re.compile(r"(?<=^_FILES: dict\[str, str\] = json\.loads\(r\"\"\").*?(?=\"\"\"\))", re.MULTILINE | re.DOTALL)
 _CARRIED = ("number", "tag", "data_revision", "judge", "calibration", "upstream", "tasks", "may_change")
 
 
@@ -53,6 +57,7 @@ def releases(facts: Facts) -> Iterator[Finding]:
     yield from or_gap(_texts(facts, entries), "")
     yield from or_gap(_judge(facts, entries[-1]), "")
     yield from _benchmark(facts, document)
+    yield from or_gap(_task_file(facts, document), "")
     if facts.against is not None:
         yield from or_gap(_carried(entries, facts.against), "predecessor")
     if facts.published is not None:
@@ -141,6 +146,34 @@ def _texts(facts: Facts, entries: Sequence[Mapping[str, Any]]) -> Iterator[Findi
                 yield fault(f"card-{key}", message, file=README, column=key, value=entry[key])
 
 
+def _task_file(facts: Facts, document: Mapping[str, Any]) -> Iterator[Finding]:
+    """The task file is the one that the benchmark file renders to, but for the digests that it checks itself.
+
+    A wrong digest in it makes its tasks refuse to load; any other change could make them score something else.
+    """
+    if not facts.made_here or not facts.has_benchmark or facts.manifest["tool"]["version"] != version():
+        yield Gap("the task file is rendered again only for a tree of this version, with its benchmark file")
+        return
+    own = document["releases"][-1]["tag"]
+    text = facts.inside(TASK_FILE).read_text("utf-8", errors="replace")
+    files = {name: str(fact["sha256"]) for name, fact in facts.manifest["files"].items()}
+    try:
+        rendered = tasks.render(facts.benchmark, tag=own, files=files, withdrawn=withdrawn(document))
+    except ReleaseError as error:
+        yield Gap(f"the task file cannot be rendered again: {error.what}")
+        return
+    pairs = zip_longest(_without_digests(text), _without_digests(rendered))
+    for row, (found, wanted) in enumerate(pairs):
+        if found != wanted and not (found or "").startswith("_REVISION"):
+            message = f"the benchmark file renders this line as {wanted!r}"
+            yield fault("task-file", message, file=TASK_FILE, row=row, value=found)
+            return
+
+
+def _without_digests(text: str) -> list[str]:
+    return _DIGESTS.sub("", text).split("\n")
+
+
 def _says(text: str, name: str) -> bool:
     """Whether a text holds a name as a whole word (`v1-a` is not in `v1-a-b`)."""
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", text) is not None
@@ -172,6 +205,10 @@ def _benchmark(facts: Facts, document: Mapping[str, Any]) -> Iterator[Finding]:
             own["tag"],
             " or ".join(f"v{own['number']}-{j.slug}" for j in benchmark.judges.values()),
         )
+    for name, pin in (own["upstream"] or {}).items():
+        uri, revision = str(pin["uri"]), pin["revision"]
+        due = uri.rpartition("@")[2] if uri.startswith("hf://") else revision if "://" in uri else None
+        expected[f"{at}.upstream.{name}.revision"] = (revision, due)
     for column, (found, wanted) in expected.items():
         if found != wanted:
             yield fault("benchmark", f"the benchmark file says {wanted!r}", file=RELEASES, column=column, value=found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ from builder.steps import Steps
 from releases.named import predecessor
 from releases.numbering import next_release
 from releases.scheduler import cluster
-from releases.terminal import print_json, say
+from releases.terminal import as_typed, print_json, say
 
 if TYPE_CHECKING:
     from builder.benchmark import Benchmark
@@ -65,14 +66,13 @@ def build(
     if json:
         print_json(report)
     else:
-        _summarise(report, chosen)
+        _summarise(report, chosen, ledger)
 
 
-def _summarise(report: dict[str, Any], benchmark: Benchmark) -> None:
+def _summarise(report: dict[str, Any], benchmark: Benchmark, ledger: Path | None) -> None:
     tree = report["tree"]
     say(f"\nbuilt {report['tag']} of {benchmark.title}")
     rows, seconds = sum(report["rows"].values()), sum(report["seconds"].values())
     say(f"  {len(report['rows'])} configs, {rows:,} rows, {seconds:.1f} s")
     say(f"  in {tree}")
-    named = benchmark.name if benchmark.embedded else benchmark.path
-    say(f"next: release validate {tree} --benchmark {named}")
+    say(f"next: release validate {shlex.quote(tree)}{as_typed(benchmark, ledger=ledger)}")

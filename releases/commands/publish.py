@@ -19,7 +19,7 @@ from releases.ready import Ready, read_ready
 from releases.remote import Remote
 from releases.retry import Retry
 from releases.targets.address import open_target
-from releases.terminal import print_json, say
+from releases.terminal import as_typed, print_json, say
 
 
 def publish(
@@ -54,7 +54,7 @@ def publish(
     if json:
         print_json(document)
     else:
-        _summarise(document)
+        _summarise(document, as_typed(chosen, ledger=ledger, to=to))
     if done.overtaken_by is not None:
         raise SafetyError(
             f"the release is published, tagged and in the ledger, but someone has put commit {done.overtaken_by} on "
@@ -101,7 +101,7 @@ def _size(plan: Plan, name: str) -> str:
     return "" if file is None else f"  {file.size:,} bytes{', LFS' if file.lfs else ''}"
 
 
-def _summarise(document: dict[str, Any]) -> None:
+def _summarise(document: dict[str, Any], options: str) -> None:
     files = document["files"]
     if set(document["steps"].values()) == {WAS_DONE}:
         say(f"{document['tag']} was published before, to {document['target']}: nothing was to be done")
@@ -116,4 +116,5 @@ def _summarise(document: dict[str, Any]) -> None:
     share = document["bytes_sent"] / document["bytes_of_tree"]
     say(f"  {document['bytes_sent']:,} bytes sent of {document['bytes_of_tree']:,} in the tree ({share:.1%})")
     say(f"  ledger {document['ledger']}: keep it in git")
-    say(f"next: release verify --pin {document['tag']}")
+    if not document["target"].startswith("git:"):
+        say(f"next: release verify --pin {document['tag']}{options}")

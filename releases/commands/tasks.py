@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,13 +11,15 @@ import typer
 from builder import for_mteb as definitions
 from builder import tasks as task_file
 from builder.tree import open_tree
-from provenance.errors import UsageError
+from provenance.errors import UsageError, Where
 from releases.ledger.chain import ledger_path, read_ledger
 from releases.named import benchmark_of
 from releases.terminal import print_json
 
 if TYPE_CHECKING:
     from builder.benchmark import Benchmark
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def tasks(
@@ -42,6 +45,15 @@ def tasks(
     if not for_mteb:
         _list(chosen, own, as_json=json)
         return
+    if revision is not None and _COMMIT.fullmatch(revision) is None:
+        raise UsageError("mteb pins commits: --revision takes a full sha", where=Where(value=revision))
+    unknown = [number for number in merged or [] if not 0 < number < own["number"]]
+    if unknown:
+        raise UsageError(
+            f"release {unknown[0]} is not before release {own['number']}",
+            where=Where(value=unknown[0]),
+            remedy="--merged names earlier releases whose tasks mteb has already.",
+        )
     text = definitions.render(
         chosen,
         number=own["number"],

@@ -15,7 +15,7 @@ from provenance.errors import InputError, UsageError, Where
 from releases.ledger.chain import find, ledger_path, read_ledger
 from releases.ledger.status import statuses
 from releases.numbering import next_release
-from releases.terminal import print_json, say
+from releases.terminal import as_typed, print_json, say
 
 _LONGEST = 300
 
@@ -56,4 +56,4 @@ def withdraw(
         print_json(report)
     else:
         say(f"wrote {report['tree']}: the tables of {last.tag}, and documents that withdraw {tag}")
-        say(f"next: release publish --tag {report['tag']}")
+        say(f"next: release publish --tag {report['tag']}{as_typed(chosen, ledger=ledger, out=out)}")

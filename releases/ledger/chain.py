@@ -29,6 +29,8 @@ _FIELDS = frozenset(
     {"number", "tag", "revision", "parent", "tree", "manifest_sha256", "files", "release", "proved", "previous"}
 )
 
+_FILE = frozenset({"oid", "size", "sha256", "lfs"})
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -80,6 +82,8 @@ def read_ledger(path: Path) -> tuple[Entry, ...]:
         DataError: a line is not an entry, numbers are not contiguous from 1, a tag stands twice, or the hash chain is
             broken (a line was changed, removed or put in).
     """
+    if path.is_dir():
+        raise InputError("the ledger is a folder", where=Where(str(path)), remedy="name the ledger's file.")
     if not path.is_file():
         return ()
     entries: list[Entry] = []
@@ -214,6 +218,9 @@ def _parse(path: Path, row: int, line: str) -> Entry:
         raise _broken(path, row, f"no JSON: {error}") from error
     if not isinstance(document, dict) or set(document) != _FIELDS:
         raise _broken(path, row, f"an entry has exactly the keys {', '.join(sorted(_FIELDS))}")
+    files = document["files"]
+    if not isinstance(files, dict) or any(not isinstance(file, dict) or set(file) != _FILE for file in files.values()):
+        raise _broken(path, row, f"each of its files has exactly the keys {', '.join(sorted(_FILE))}")
     entry = Entry(**document)
     if entry.line() != line:
         raise _broken(path, row, "the line is not in canonical form (sorted keys, no spaces, each key once)")

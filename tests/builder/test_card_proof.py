@@ -142,10 +142,11 @@ def test_a_missing_line_fails(built: Path, tmp_path: Path) -> None:
     assert {"line"} == set(proved(built, tree).failures["rule"])
 
 
-def test_prose_without_numbers_is_left_to_check(built: Path, tmp_path: Path) -> None:
-    """R2 is about numbers: another heading does not fail it."""
+def test_prose_changed_by_hand_is_seen(built: Path, tmp_path: Path) -> None:
+    """Where the numbers are right the rest has to be the rendered card too: another heading fails, with its line."""
     tree = changed(built, tmp_path, lambda text: text.replace("## Known data notes", "## Notes"))
-    assert "passed" == proved(built, tree).status
+    failures = proved(built, tree).failures
+    assert [("prose", "## Notes")] == list(zip(failures["rule"], failures["value"], strict=True))
 
 
 def test_a_changed_table_fails_the_card(built: Path, tmp_path: Path) -> None:

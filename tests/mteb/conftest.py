@@ -6,6 +6,7 @@ They run in environments that have mteb (`scripts/test-mteb` makes them); elsewh
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ from releases.local_hub import Faults, LocalHub
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+# Tests write task files anew within a second: cached bytecode, known by second and size, would be another file's.
+sys.dont_write_bytecode = True
 
 _mteb = find_spec("mteb")
 # Without mteb this very folder is found, as a package without an origin.

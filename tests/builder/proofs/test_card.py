@@ -188,7 +188,8 @@ def _second(tree: Tree) -> None:
         document["releases"] = [first, own | {"number": 2, "tag": "v2-toy"}]
 
     tree.json(RELEASES, edit)
-    tree.text("rcp_ndcg_tasks.py", '_REVISION = "v1-toy"', '_REVISION = "v2-toy"')
+    text = (tree.path / "rcp_ndcg_tasks.py").read_text("utf-8")
+    tree.text("rcp_ndcg_tasks.py", "v1-toy", "v2-toy", times=text.count("v1-toy"))
     row = "| 1 | `v1-toy` | this revision |"
     tree.text(CARD, row, f"| 1 | `v1-toy` | {SHA} | | | superseded |\n| 2 | `v2-toy` | this revision |")
     tree.seal()
