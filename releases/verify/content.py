@@ -137,7 +137,11 @@ def _releases(entry: Entry, ledger: Sequence[Entry], content: bytes) -> Iterator
         for release in earlier
         if release["revision"] is not None and known.get(release["tag"], release["revision"]) != release["revision"]
     ]
-    if own["tag"] != entry.tag:
-        wrong.append(f"it is that of {own['tag']}")
+    # A commit does not hold its own sha; all else stands in both, so an edit of the ledger's last line is seen too.
+    wrong += [
+        f"the {key} of {entry.tag} is {own.get(key)!r} there, and {entry.release.get(key)!r} in the ledger"
+        for key in sorted({*own, *entry.release} - {"revision", "data_revision"})
+        if own.get(key) != entry.release.get(key)
+    ]
     for message in wrong:
         yield Failure(findings.LEDGER_BROKEN, LEVEL, f"the published releases.json: {message}", RELEASES)

@@ -208,3 +208,12 @@ def test_revision_of_an_earlier_release_edited_in_a_new_chain(world: World) -> N
     world.ledger.write_text(forged.line() + "\n" + again.line() + "\n")
     done = world.verify("content", "--pin", V2)
     assert (3, {V2: ["content ledger-broken provenance/releases.json"]}) == (done.code, found(done))
+
+
+@pytest.mark.parametrize("key", ["kind", "status", "may_change"])
+def test_what_the_last_line_says_of_its_release_is_compared_with_what_was_published(world: World, key: str) -> None:
+    """An edit that the chain cannot see, in the last line's own release, is seen where releases.json is read."""
+    edit_ledger(world, 1, lambda entry: entry["release"].update({key: "edited"}))
+    done = world.verify("content")
+    assert "ledger-broken" in str(found(done)), found(done)
+    assert 0 != done.code
