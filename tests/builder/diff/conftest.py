@@ -81,8 +81,11 @@ def record(tree: Path, ledger: Path) -> None:
             release=release,
             proved=True,
             files={
-                **{name: {"sha256": fact["sha256"], "bytes": fact["bytes"]} for name, fact in files.items()},
-                MANIFEST: {"sha256": digest, "bytes": (tree / MANIFEST).stat().st_size},
+                name: {"oid": "0" * 40, "size": size, "sha256": sha256, "lfs": name.endswith(".parquet")}
+                for name, size, sha256 in (
+                    *((name, fact["bytes"], fact["sha256"]) for name, fact in files.items()),
+                    (MANIFEST, (tree / MANIFEST).stat().st_size, digest),
+                )
             },
             previous=head_digest(entries),
         ),
