@@ -8,7 +8,7 @@ pair of pages, so these are what is kept: `Pairs`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from provenance import cholesky
 from provenance.checks import refuse, refuse_repeats
 from provenance.errors import DataError, FitError, Where
-from provenance.gain import sigmoid
 from provenance.ids import canonical
 
 FloatArray = NDArray[np.float64]
@@ -25,14 +24,14 @@ IntArray = NDArray[np.int64]
 
 RIDGE = 1e-4
 LABEL_RANGE = (0.01, 0.99)
+_LARGEST_GAP = float(np.log(99.0))  # logits: the gap whose label is 0.99
 _MAX_ITERATIONS = 50
 _MAX_HALVINGS = 40
-_ROUNDING = 1e-13  # of an objective of order 1; near the minimum its fall is smaller than that
 _LARGEST_EXPONENT = 700.0  # exp of it is still finite
-# Logits. A Hessian that is off by a short step shrinks the error about a hundredfold a step, a fresh one squares it;
+# Logits. A Hessian that is off by a short step shrinks the error about twentyfold a step, a fresh one squares it;
 # either way what is left after a last step is below 1e-10.
-_SHORT_STEP = 1e-2
-_LAST_STEP = 1e-8
+_SHORT_STEP = 5e-2
+_LAST_STEP = 1e-9
 
 
 @dataclass(frozen=True)
@@ -91,11 +90,12 @@ def aggregate(pages: int, winner: ArrayLike, loser: ArrayLike, weight: ArrayLike
         if not good.all():
             row = int(np.argmin(good))
             raise DataError(rule, where=Where(row=row, value=(int(i[row]), int(j[row]), float(w[row]), float(y[row]))))
-    key = np.minimum(i, j) * pages + np.maximum(i, j)
-    weights = _sums(key, w, pages * pages)
-    labels = _sums(key, w * np.where(i < j, y, 1.0 - y), pages * pages)
+    number = _first_number(pages)[np.minimum(i, j)] + np.maximum(i, j)
+    first, second = _upper(pages)
+    weights = _sums(number, w, first.size)
+    labels = _sums(number, w * np.where(i < j, y, 1.0 - y), first.size)
     seen = np.flatnonzero(weights)
-    return Pairs(pages, seen // max(pages, 1), seen % max(pages, 1), weights[seen], labels[seen])
+    return Pairs(pages, first[seen], second[seen], weights[seen], labels[seen])
 
 
 def comparisons(page: IntArray, score: FloatArray, starts: IntArray, pages: int) -> Pairs:
@@ -113,19 +113,33 @@ def comparisons(page: IntArray, score: FloatArray, starts: IntArray, pages: int)
         DataError: a window shows a page twice or names an unknown page.
     """
     widths = np.diff(starts)
-    winners, losers, weights, labels = [], [], [], []
+    first, second = _upper(pages)
+    weights, labels = np.zeros(first.size), np.zeros(first.size)
     for width in np.unique(widths[widths > 1]).tolist():
-        rows = starts[:-1][widths == width, np.newaxis] + np.arange(width)
-        above, below = np.triu_indices(width, k=1)
-        shown, scored = page[rows], score[rows]
-        label = np.clip(sigmoid(scored[:, above] - scored[:, below]).ravel(), *LABEL_RANGE)
-        winners.append(shown[:, above].ravel())
-        losers.append(shown[:, below].ravel())
-        weights.append(np.full(label.size, 2.0 / width))
-        labels.append(label)
-    if not winners:
-        return aggregate(pages, [], [], [], [])
-    return aggregate(pages, *(np.concatenate(part) for part in (winners, losers, weights, labels)))
+        begin = starts[:-1][widths == width, np.newaxis]
+        rows = begin + page.take(begin + np.arange(width)).argsort(axis=1)
+        shown, scored = page.take(rows), score.take(rows)
+        _refuse_windows(shown, pages)
+        low, high = _upper(width)
+        gap = scored.take(high, axis=1) - scored.take(low, axis=1)
+        np.clip(gap, -_LARGEST_GAP, _LARGEST_GAP, out=gap)  # as clipping the label, and no exponential overflows
+        label = 1.0 / (1.0 + np.exp(gap, out=gap))
+        number = (_first_number(pages)[shown].take(low, axis=1) + shown.take(high, axis=1)).ravel()
+        weights += 2.0 / width * np.bincount(number, minlength=first.size)
+        labels += 2.0 / width * _sums(number, label.ravel(), first.size)
+    seen = np.flatnonzero(weights)
+    return Pairs(pages, first[seen], second[seen], weights[seen], labels[seen])
+
+
+def _refuse_windows(shown: IntArray, pages: int) -> None:
+    """`shown`: `(windows, width)`, the pages of each window in ascending order."""
+    for bad, what in (
+        (shown[:, 1:] == shown[:, :-1], "a window shows a page twice"),
+        ((shown < 0) | (shown >= pages), "a window shows an unknown page"),
+    ):
+        if bad.any():
+            row = int(bad.any(axis=1).argmax())
+            raise DataError(what, where=Where(row=row, value=shown[row].tolist()))
 
 
 def objective(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> float:
@@ -133,43 +147,49 @@ def objective(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> float:
 
     The data term depends on differences only, so theta_raw may stand for theta.
     """
-    return _evaluate(theta, pairs, ridge)[0]
+    gap = theta.take(pairs.first) - theta.take(pairs.second)
+    loss = ((pairs.weight - pairs.label) * gap + pairs.weight * np.logaddexp(0.0, -gap)).sum()
+    return float(loss / pairs.total + ridge / 2 * (theta * theta).sum())
 
 
 def gradient(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> FloatArray:
     """`(pages,)`: the gradient of `objective` with respect to theta_raw."""
-    return _evaluate(theta, pairs, ridge)[1]
+    return _slope(theta, pairs, ridge)[0]
 
 
 def hessian(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> FloatArray:
     """`(pages, pages)`: the lower triangle of the Hessian of `objective`; above the diagonal are zeros."""
-    return _lower(_evaluate(theta, pairs, ridge)[2], pairs, ridge)
+    return _Curvature(pairs, ridge).matrix(_slope(theta, pairs, ridge)[1])
 
 
 def standard_errors(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> FloatArray:
     """`(pages,)`: 1 / sqrt(information of a page's own comparisons + ridge), the ridge unscaled here."""
-    own = _spread(_evaluate(theta, pairs, ridge)[2], pairs, 1)
+    own = _spread(_slope(theta, pairs, ridge)[1], pairs, 1)
     return 1.0 / np.sqrt(own + ridge)
 
 
-def _evaluate(theta: FloatArray, pairs: Pairs, ridge: float) -> tuple[float, FloatArray, FloatArray]:
-    """Objective, gradient, and each pair's information weight * p * (1 - p): they share one exponential."""
-    gap = theta.take(pairs.first) - theta.take(pairs.second)
-    odds = np.exp(np.minimum(-gap, _LARGEST_EXPONENT))
-    p = 1.0 / (1.0 + odds)
-    lost = np.maximum(np.log1p(odds), -gap)  # -log p, right also where the exponent was cut
-    loss = ((pairs.weight - pairs.label) * gap + pairs.weight * lost).sum()
+def _slope(theta: FloatArray, pairs: Pairs, ridge: float) -> tuple[FloatArray, FloatArray]:
+    """The gradient, and each pair's information weight * p * (1 - p): they share one exponential."""
+    gap = theta.take(pairs.second) - theta.take(pairs.first)
+    p = 1.0 / (1.0 + np.exp(np.minimum(gap, _LARGEST_EXPONENT)))
     passed = pairs.weight * p
-    value = float(loss / pairs.total + ridge / 2 * (theta * theta).sum())
-    slope = _spread(passed - pairs.label, pairs, -1) / pairs.total + ridge * theta
-    return value, slope, passed * (1.0 - p)
+    return _spread(passed - pairs.label, pairs, -1) / pairs.total + ridge * theta, passed * (1.0 - p)
 
 
-def _lower(information: FloatArray, pairs: Pairs, ridge: float) -> FloatArray:
-    matrix = np.zeros((pairs.pages, pairs.pages))
-    matrix.ravel()[pairs.second * pairs.pages + pairs.first] = -information / pairs.total
-    np.fill_diagonal(matrix, _spread(information, pairs, 1) / pairs.total + ridge)
-    return matrix
+class _Curvature:
+    """The lower triangle of a query's Hessian, in one block of memory: only the pairs' places are ever written."""
+
+    def __init__(self, pairs: Pairs, ridge: float) -> None:
+        self._pairs, self._ridge = pairs, ridge
+        self._matrix = np.zeros((pairs.pages, pairs.pages))
+        self._place = pairs.second * pairs.pages + pairs.first
+
+    def matrix(self, information: FloatArray) -> FloatArray:
+        """`(pages, pages)`; the next call overwrites it."""
+        flat = self._matrix.ravel()
+        flat[self._place] = -information / self._pairs.total
+        flat[:: self._pairs.pages + 1] = _spread(information, self._pairs, 1) / self._pairs.total + self._ridge
+        return self._matrix
 
 
 def _spread(values: FloatArray, pairs: Pairs, sign: int) -> FloatArray:
@@ -185,43 +205,63 @@ def _sums(key: IntArray, values: FloatArray, size: int) -> FloatArray:
     return np.bincount(key, values, size).astype(np.float64, copy=False)
 
 
-def _start(pairs: Pairs) -> FloatArray:
-    """A page's mean label, in logits, over its comparisons: right but for the strength of its opponents."""
+@lru_cache(maxsize=64)
+def _upper(size: int) -> tuple[IntArray, IntArray]:
+    """Rows and columns of the places above the diagonal, by row: all pairs of `size` pages."""
+    return np.triu_indices(size, k=1)
+
+
+@lru_cache(maxsize=64)
+def _first_number(pages: int) -> IntArray:
+    """`(pages,)`: what added to the second page of a pair gives the pair's number in `_upper(pages)`."""
+    first: IntArray = np.arange(pages)
+    return first * (2 * pages - first - 1) // 2 - first - 1
+
+
+def _start(pairs: Pairs, curvature: _Curvature) -> FloatArray:
+    """Least squares: gaps as near as can be to the pairs' own logits, weighted by their information."""
     label = np.clip(pairs.label / pairs.weight, *LABEL_RANGE)
-    seen = _spread(pairs.weight, pairs, 1)
-    mean = _spread(pairs.weight * np.log(label / (1.0 - label)), pairs, -1) / np.where(seen > 0, seen, 1.0)
-    start: FloatArray = mean - mean.mean()
-    return start
+    information = pairs.weight * label * (1.0 - label)
+    slope = _spread(information * np.log(label / (1.0 - label)), pairs, -1) / pairs.total
+    return cholesky.Factor(curvature.matrix(information)).solve(slope)
 
 
 def abilities(pairs: Pairs, ridge: float = RIDGE) -> FloatArray | None:
     """`(pages,)`: the abilities in logits that minimise `objective`, with mean zero; None without convergence.
 
-    Newton's method. A step that does not lower the objective is halved, and once the steps are short the last
-    Hessian is kept. The objective is strictly convex, so the minimum is one point; it is met to 1e-10 or better.
-    Bit-exact for any number of threads.
+    Newton's method. A step that does not shorten the gradient is halved: along a Newton direction a short enough step
+    always does. Once the steps are short the last Hessian is kept while it serves. The objective is strictly convex, so
+    the minimum is one point; it is met to 1e-10 or better. Bit-exact for any number of threads.
     """
-    theta = _start(pairs)
-    value, slope, information = _evaluate(theta, pairs, ridge)
+    curvature = _Curvature(pairs, ridge)
+    theta = _start(pairs, curvature)
+    theta -= theta.mean()
+    slope, information = _slope(theta, pairs, ridge)
     factor = None
     for _ in range(_MAX_ITERATIONS):
+        kept = factor is not None
         if factor is None:
-            factor = cholesky.Factor(_lower(information, pairs, ridge))
+            factor = cholesky.Factor(curvature.matrix(information))
         step = factor.solve(slope)
+        step -= step.mean()  # which is rounding: the gradient's sum is the ridge times theta's, and both are 0
         longest = np.abs(step).max()
         if longest < _LAST_STEP:
             theta = theta - step
             centred: FloatArray = theta - theta.mean()
             return centred
+        length = slope @ slope
         for halvings in range(_MAX_HALVINGS):  # noqa: B007 - read after the loop
-            trial = _evaluate(theta - step, pairs, ridge)
-            if trial[0] <= value + _ROUNDING:
+            trial = _slope(theta - step, pairs, ridge)
+            if kept or trial[0] @ trial[0] < length:
                 break
             step /= 2
         else:
             return None
+        if trial[0] @ trial[0] >= length:  # the kept Hessian serves no more
+            factor = None
+            continue
         theta = theta - step
-        value, slope, information = trial
+        slope, information = trial
         if halvings > 0 or longest > _SHORT_STEP:
             factor = None
     return None

@@ -174,6 +174,24 @@ def test_far_apart_pages_converge() -> None:
     assert (np.diff(theta) < 0).all()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_hard_comparisons_converge(seed: int) -> None:
+    """Sparse comparisons, certain labels, weights far apart: a Newton step from the result is below 1e-10."""
+    rng = np.random.default_rng([7, seed])
+    pages, count = int(rng.integers(2, 160)), int(rng.integers(1, 300))
+    winner = rng.integers(0, pages, count)
+    loser = (winner + rng.integers(1, pages, count)) % pages
+    pairs = bt.aggregate(
+        pages, winner, loser, np.exp(rng.normal(0, 3, count)), rng.choice([0.0, 0.01, 0.5, 1.0], count)
+    )
+    ridge = 10.0 ** -(seed % 6 + 1)
+    theta = bt.abilities(pairs, ridge)
+    assert theta is not None
+    lower = bt.hessian(theta, pairs, ridge)
+    left = np.linalg.solve(lower + np.tril(lower, -1).T, bt.gradient(theta, pairs, ridge))
+    assert np.abs(left).max() < 1e-10
+
+
 @pytest.mark.parametrize("gap", [-2000.0, -701.0, -30.0, 30.0, 701.0, 2000.0])
 def test_the_objective_is_right_far_out(gap: float) -> None:
     """Far apart the cross entropy is the gap times what the label denies it: no overflow, no cut."""
@@ -240,6 +258,16 @@ def test_two_pages_at_one_position_are_refused() -> None:
     """A window's positions are distinct."""
     with pytest.raises(DataError, match="two pages at one position"):
         bt.fit(scores_of([("ab", [1, 2])]).with_columns(position=pl.lit(1)), shown_of("ab"))
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [([0, 1, 0], "a page twice.*\\[0, 0, 1\\]"), ([0, 1, 3], "unknown page"), ([-1, 0, 1], "unknown page")],
+)
+def test_bad_numbers_of_pages_are_refused(shown: list[int], words: str) -> None:
+    """A window shows each page once, by a number that the query has."""
+    with pytest.raises(DataError, match=words):
+        bt.comparisons(np.array(shown), np.zeros(3), np.array([0, 3]), 3)
 
 
 @pytest.mark.parametrize(
