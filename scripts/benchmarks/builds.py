@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from benchmarks import plain
 from benchmarks.processes import Measured, measure
 from benchmarks.report import Line
 from provenance.gain import gains
@@ -45,28 +46,40 @@ def builds(share: float, folder: Path) -> Iterator[Line]:
     yield Line("(making the world)", share, made.seconds, memory=made.peak.together)
     rows = counted(world)
     built = release("build", "--benchmark", world / "benchmark.toml", "--judge", "simulated", "--out", folder / "one")
+    beside = plain.of_build(world, folder / "plain")
     for step in STEPS:
         number, of = rows.get(step, (None, ""))
         # A step of a moment may have been overlooked.
         _, peak = built.steps.get(step, (0.0, None))
         seconds = built.document()["seconds"][step]
-        yield Line(f"build: {step}", share, seconds, number, of, None if peak is None else peak.together)
+        yield Line(
+            f"build: {step}", share, seconds, number, of, None if peak is None else peak.together, beside.get(step, "")
+        )
     total = sum(number for number, _ in rows.values())
     said = f"main process {built.peak.main / 1e9:.2f} GB; {built.processor:,.0f} s of processors"
     yield Line("build, all of it", share, built.seconds, total, "rows read", built.peak.together, said)
     tree = folder / "one" / TAG
     kept = sum(built.document()["rows"].values())
     proved = release("validate", tree, "--benchmark", world / "benchmark.toml")
-    yield Line("validate", share, proved.seconds, kept, "rows", proved.peak.together, rules(share))
+    yield Line(
+        "validate",
+        share,
+        proved.seconds,
+        kept,
+        "rows",
+        proved.peak.together,
+        f"{plain.of_validate(tree)}; {rules(share)}",
+    )
     shown = release("results", tree, "--benchmark", world / "benchmark.toml")
-    yield Line("results", share, shown.seconds, rows["runs"][0], "scores", shown.peak.together)
+    yield Line("results", share, shown.seconds, rows["runs"][0], "scores", shown.peak.together, plain.of_results(tree))
     recalibrated(world, tree)
     again = release("build", "--benchmark", world / "benchmark.toml", "--judge", "simulated", "--out", folder / "two")
     said = "gains made elsewhere: checked, not fitted"
     yield Line("build of a recalibration", share, again.seconds, None, "", again.peak.together, said)
     # Its leaderboard moves, so it may end with exit code 3, which is a finding and no fault.
     compared = release("diff", tree, folder / "two" / TAG, "--benchmark", world / "benchmark.toml", codes=(0, 3))
-    yield Line("diff", share, compared.seconds, 2 * kept, "rows", compared.peak.together)
+    said = plain.of_diff(tree, folder / "two" / TAG)
+    yield Line("diff", share, compared.seconds, 2 * kept, "rows", compared.peak.together, said)
     shutil.rmtree(folder)
 
 
