@@ -33,6 +33,7 @@ def serve(
     """
     hub = LocalHub(root, token=os.environ.get(TOKEN) or None, port=port)
     try:
+        root.mkdir(parents=True, exist_ok=True)
         hub.start()
     except OSError as error:
         raise InputError(

@@ -219,7 +219,6 @@ class LocalHub:
         Raises:
             OSError: the port is taken.
         """
-        self.store.root.mkdir(parents=True, exist_ok=True)
         self._server = _Server(self._port, self._hub, self._faults)
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()

@@ -9,7 +9,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provenance.errors import InputError, UsageError
+from provenance.errors import InputError, UsageError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,14 +62,17 @@ def _local(folder: Path, repo: str, retry: Retry) -> Iterator[Remote]:
     from releases.local_hub import LocalHub  # noqa: PLC0415 - only where it is needed
     from releases.targets.hub import HubRemote  # noqa: PLC0415 - as above
 
+    # A store is made with its first repository: a plan alone, or a refusal, leaves no folder behind.
+    above = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise InputError(
+            "the store cannot be used: it cannot be written",
+            where=Where(str(above)),
+            remedy="name a folder that can be written: local:DIR.",
+        )
     token = f"local_{secrets.token_hex(16)}"
     hub = LocalHub(folder, token=token)
-    try:
-        hub.start()
-    except OSError as error:
-        raise InputError(
-            f"the store cannot be used: {error.strerror}", remedy="name a folder that can be written: local:DIR."
-        ) from error
+    hub.start()
     try:
         remote = HubRemote(repo, endpoint=hub.endpoint, token=token, retry=retry)
         # The port is another in each run; the folder is what a person knows.

@@ -356,8 +356,8 @@ def test_the_command(world: Path) -> None:
     planned = release_here(*command(world, "--dry-run", "--json"))
     assert planned.code == 0, planned.stderr
     plan = json.loads(planned.stdout)
-    assert not (world / "benchmark.ledger.jsonl").exists()
-    assert not list((world / "hub").rglob("HEAD"))
+    assert not (world / "tiny.ledger.jsonl").exists()
+    assert not (world / "hub").exists()
     done = release_here(*command(world, "--json"))
     assert done.code == 0, done.stderr
     document = json.loads(done.stdout)
@@ -380,6 +380,12 @@ def test_the_command_refuses(world: Path) -> None:
     nowhere = release_here(*(f"ftp:{world}" if str(part).startswith("local:") else part for part in command(world)))
     assert nowhere.code == 2
     assert "hf:owner/name, local:DIR or git:URL" in nowhere.stderr
+    (world / "file").touch()
+    no_folder = release_here(
+        *(f"local:{world / 'file' / 'hub'}" if str(part).startswith("local:") else part for part in command(world))
+    )
+    assert no_folder.code == 4
+    assert "cannot be written" in no_folder.stderr
     (world / "dist" / "v1-toy" / "README.md").write_text("changed")
     changed = release_here(*command(world))
     assert changed.code == 5
