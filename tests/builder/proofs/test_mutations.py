@@ -22,7 +22,7 @@ from builder.upstream import read_pages
 from builder.validate import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from builder.proofs.facts import RowFinding, Table
@@ -83,6 +83,8 @@ class Remembering(Facts):
 
     def _once(self, key: tuple[str, ...], read: Callable[[], Any]) -> Any:
         stat = (self.path / key[0]).stat()
+        if stat.st_nlink == 1:  # a changed file: nobody will ask for it again, and each holds megabytes
+            return read()
         known = (stat.st_ino, stat.st_mtime_ns, *key)
         if known not in self.memory:
             self.memory[known] = read()
@@ -394,6 +396,13 @@ def _seen_by(tree: Tree, change: Change) -> list[str]:
             facts = Remembering(tree, only, kinds)
             failed += validate(facts, chosen, clock=time.perf_counter, say=lambda _: None).named("failed")
     return failed
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget() -> Iterator[None]:
+    """What was remembered goes with the module."""
+    yield
+    Remembering.memory.clear()
 
 
 @pytest.mark.parametrize("sort", SORTS)
