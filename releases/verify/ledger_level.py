@@ -108,20 +108,29 @@ def files(entry: Entry, listed: Mapping[str, File]) -> Iterator[Failure]:
         yield Failure(findings.BYTES_CHANGED, LEVEL, "the remote lists a file that was not published", path)
 
 
-def main(last: Entry, head: str | None, listed: Mapping[str, File] | None) -> Iterator[Failure]:
+def main(
+    last: Entry, head: str | None, listed: Mapping[str, File] | None, unknown: Mapping[str, str]
+) -> Iterator[Failure]:
     """What someone put on top of the last release: readers who pin nothing get it.
 
     Args:
         last: the ledger's last release.
         head: the commit that main leads to.
         listed: its files; not needed where it is the last release itself.
+        unknown: the releases that the remote has and the ledger lacks, tag and commit.
     """
     if head == last.revision:
         return
     if listed is None:
         yield Failure(findings.COMMIT_MISSING, LEVEL, f"the remote has no commit {head}, to which main leads")
         return
-    for failure in files(last, listed):
+    differing = list(files(last, listed))
+    for tag, commit in unknown.items():
+        if commit == head:  # one line: a newer release differs in most files
+            message = f"main is at release {tag}, which the ledger lacks: {len(differing)} files differ from {last.tag}"
+            yield Failure(findings.BYTES_CHANGED, LEVEL, message)
+            return
+    for failure in differing:
         path = failure.file or ""
         described = path in {README, TASK_FILE} or path.startswith("assets/")
         name = findings.CARD_DRIFT if described and failure.name == findings.BYTES_CHANGED else failure.name
@@ -129,13 +138,21 @@ def main(last: Entry, head: str | None, listed: Mapping[str, File] | None) -> It
         yield Failure(name, LEVEL, message, failure.file)
 
 
-def unknown_tags(entries: Sequence[Entry], tags: Mapping[str, str]) -> Iterator[Failure]:
-    """Releases that the remote has and the ledger lacks: its last lines were lost, or someone published without it."""
+def unknown_releases(entries: Sequence[Entry], tags: Mapping[str, str]) -> dict[str, str]:
+    """Releases that the remote has and the ledger lacks, tag and commit: lost lines, or a publish without it."""
     known = {entry.tag for entry in entries}
-    for tag, target in sorted(tags.items()):
-        if RELEASE_TAG.fullmatch(tag) is not None and tag not in known:
-            message = (
-                f"the remote has a release {tag} (commit {target}) that the ledger lacks: get the ledger that has it, "
-                "or take the release in with `release adopt`"
-            )
-            yield Failure(findings.LEDGER_BROKEN, LEVEL, message)
+    return {
+        tag: commit
+        for tag, commit in sorted(tags.items())
+        if RELEASE_TAG.fullmatch(tag) is not None and tag not in known
+    }
+
+
+def lacking(unknown: Mapping[str, str]) -> Iterator[Failure]:
+    """What is said of them."""
+    for tag, commit in unknown.items():
+        message = (
+            f"the remote has a release {tag} (commit {commit}) that the ledger lacks: get the ledger that has it, "
+            "or take the release in with `release adopt`"
+        )
+        yield Failure(findings.LEDGER_BROKEN, LEVEL, message)

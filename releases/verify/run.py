@@ -122,12 +122,13 @@ def _ledger(
         if listed is None:
             gone.add(entry.tag)
             report.gaps += [Gap(level, "access", "its commit is not there") for level in report.levels[1:]]
-    general[0].failures += ledger_level.unknown_tags(entries, tags)
+    unknown = ledger_level.unknown_releases(entries, tags)
+    general[0].failures += ledger_level.lacking(unknown)
     for main in general[1:]:
         last = entries[-1]
         try:
             files = None if head in {None, last.revision} else reader.files(str(head))
-            main.failures += ledger_level.main(last, head, files)
+            main.failures += ledger_level.main(last, head, files, unknown)
         except (RemoteError, InputError, BudgetSpentError) as error:
             main.gaps.append(gap("ledger", error))
     return gone

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from builder import documents
-from releases.verify.findings import LEDGER, MAIN, exit_code
+from releases.verify.findings import LEDGER, LEDGER_BROKEN, MAIN, exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,6 +74,11 @@ def summary(reports: Sequence[PinReport], requests: int) -> str:
 
 def next_step(reports: Sequence[PinReport]) -> str | None:
     """What a person does next; None where all is well."""
+    if any(failure.name == LEDGER_BROKEN for report in reports for failure in report.failures):
+        return (
+            "first restore the ledger from git, or get its newest version, and verify again; what is still wrong "
+            "then is wrong on the remote."
+        )
     return {
         5: "the remote is not what was published: compare it with a clone, restore tags and history from one, and tell "
         "whoever has write access; the ledger says what was there.",

@@ -190,6 +190,9 @@ def test_last_line_of_the_ledger_lost(world: World) -> None:
     done = world.verify("ledger")
     assert 5 == done.code  # main has other gains than the last release of what is left
     assert ["ledger ledger-broken"] == found(done)["the ledger"]
+    assert ["ledger bytes-changed"] == found(done)["main"]
+    assert f"main is at release {V2}, which the ledger lacks" in done.stderr
+    assert "next: first restore the ledger from git" in done.stderr
 
 
 def test_revision_in_the_ledger_edited(world: World) -> None:
