@@ -191,9 +191,10 @@ def locked() -> dict[str, list[str]]:
     return versions
 
 
-def test_every_line_of_the_lock_carries_hashes() -> None:
-    """The lock is nothing but comments and pinned requirements with sha256 hashes: no host, no option."""
-    text = (ROOT / "requirements.lock").read_text("utf-8")
+@pytest.mark.parametrize("lock", ["requirements.lock", "scripts/olah.lock", "scripts/workflows.lock"])
+def test_every_line_of_a_lock_carries_hashes(lock: str) -> None:
+    """A lock is nothing but comments and pinned requirements with sha256 hashes: no host, no option."""
+    text = (ROOT / lock).read_text("utf-8")
     rest = re.sub(r"(?m)^ *#.*$", "", LOCKED.sub("", text))
     assert "" == rest.strip()
     assert "://" not in text
