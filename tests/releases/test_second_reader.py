@@ -95,7 +95,7 @@ def git(*arguments: str) -> None:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """A running olah, on a port that the machine picks, offline, with everything that it writes in `folder`; its address."""
+    """Run olah offline, on a port that the machine picks, all that it writes in `folder`; its address."""
     config, log = folder / "olah.toml", folder / "said.txt"
     config.write_text(
         f"""
