@@ -17,12 +17,14 @@ import jinja2
 
 from builder import front_matter
 from builder.card_facts_results import LEVEL, METRICS
-from builder.card_numbers import CardText, Declared, Kind, Numbers, check_marks, longest_run
+from builder.card_numbers import CardText, Declared, Kind, Numbers, check_marks
 from builder.layout import ASSETS, PROVENANCE_KINDS, config_name
 from builder.leaderboard import MEAN
+from builder.markdown import longest_run
 from builder.ndcg import K
 from builder.significance import ALPHA, RESAMPLES, TIE_GAP
 from provenance.errors import BenchmarkError, InputError, Where
+from provenance.shown import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -205,5 +207,6 @@ def _calibrated(calibration: Mapping[str, Any] | None) -> str:
 
 def _fenced(text: str, language: str) -> str:
     """Text in a code fence that nothing in it closes."""
-    fence = "`" * max(3, longest_run(text, "`") + 1)
-    return f"{fence}{language}\n{text.strip()}\n{fence}"
+    lines = "\n".join(visible(line.expandtabs(4)) for line in text.strip().splitlines())
+    fence = "`" * max(3, longest_run(lines, "`") + 1)
+    return f"{fence}{language}\n{lines}\n{fence}"

@@ -19,8 +19,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from builder.leaderboard import printed
+from builder.markdown import longest_run
 from builder.sentences import signed
 from provenance.errors import BenchmarkError
+from provenance.shown import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +37,10 @@ _TARGET = re.compile(r"\]\([^)\s]*\)|<?https?://[^\s)>]+>?")
 # A digit that a letter touches is part of a word: nDCG@10, 2PL, v1, C5, text2image.
 _WORD = re.compile(r"[\w@.-]*[^\W\d_][\w@.-]*")
 NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
+_ACTIVE = re.compile(r"[&<>`*_\[\]{}|\\#~$@]")
+"""What means something to Markdown, HTML, the Hub's formulas or its links."""
+_ADDRESS = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
+"""What makes a link of a bare address."""
 
 
 class Kind(StrEnum):
@@ -173,13 +179,13 @@ def body_start(text: str) -> int:
 
 def escape(text: Any) -> str:
     """Text from data or the benchmark file as literal text in Markdown and HTML, on one line."""
-    flat = " ".join(str(text).split())
-    return "".join(_entity(char) if char in _ACTIVE or not char.isprintable() else char for char in flat)
+    escaped = _ACTIVE.sub(lambda match: _entity(match[0]), _flat(text))
+    return _ADDRESS.sub(lambda match: _entity(match[0]), escaped)
 
 
 def code_span(text: Any) -> str:
     """Text as a Markdown code span, on one line; it may stand in a table cell."""
-    flat = "".join(char if char.isprintable() else " " for char in " ".join(str(text).split()))
+    flat = _flat(text)
     # No escape works in a code span, but that a table cell takes `\|` for a bar.
     flat = flat.replace("|", "\\|")
     fence = "`" * (longest_run(flat, "`") + 1)
@@ -187,13 +193,8 @@ def code_span(text: Any) -> str:
     return f"{fence}{padding}{flat}{padding}{fence}"
 
 
-def longest_run(text: str, char: str) -> int:
-    """The length of the longest unbroken run of a character."""
-    return max((len(run) for run in re.findall(f"{re.escape(char)}+", text)), default=0)
-
-
-_ACTIVE = "&<>`*_[]{}|\\#~$@"
-"""What means something to Markdown, HTML, the Hub's formulas or its links."""
+def _flat(text: Any) -> str:
+    return visible(" ".join(str(text).split()))
 
 
 def _entity(char: str) -> str:

@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from builder.leaderboard import MEAN, printed
+from builder.markdown import literal
 from builder.significance import reading
+from provenance.shown import excerpt, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from builder.statistics import Agreement, Statistics
 
 _METRIC_NAMES = {"rcp": "RCP-nDCG", "qrel": "qrel-nDCG", "count": "Count-nDCG"}
+_LONGEST_NAME = 60
 _RULE_NAMES = {"a": "document id", "b": "group mean"}
 
 
@@ -62,16 +65,16 @@ def as_csv(results: Results) -> str:
 
 
 def as_markdown(results: Results, labels: Mapping[str, str]) -> str:
-    """A heading and a table for each leaderboard, percent with one decimal; `labels` are Markdown already."""
+    """A heading and a table for each leaderboard, percent with one decimal."""
     return "\n".join(f"### {title(board)}\n\n{markdown_table(board, labels)}" for board in results.tables)
 
 
 def markdown_table(board: Leaderboard, labels: Mapping[str, str]) -> str:
     """One leaderboard as a Markdown table, percent with one decimal."""
-    heads = ["Model", *(labels.get(column, column) for column in board.columns)]
+    heads = ["Model", *(literal(labels.get(column, column)) for column in board.columns)]
     lines = [_line(heads), _line(["---", *("---:" for _ in board.columns)])]
     for name, values in zip(board.rows, board.values.tolist(), strict=True):
-        lines.append(_line([_escape(name), *(printed(value) for value in values)]))
+        lines.append(_line([literal(name), *(printed(value) for value in values)]))
     return "\n".join(lines) + "\n"
 
 
@@ -80,10 +83,9 @@ def as_table(board: Leaderboard, labels: Mapping[str, str]) -> Table:
     table = Table()
     table.add_column("Model", no_wrap=True)
     for column in board.columns:
-        table.add_column(labels.get(column, column), justify="right")
+        table.add_column(_cell(labels.get(column, column)), justify="right")
     for name, values in zip(board.rows, board.values.tolist(), strict=True):
-        # Text, not markup: a name may hold brackets.
-        table.add_row(Text(name), *(printed(value) for value in values))
+        table.add_row(_cell(name), *(printed(value) for value in values))
     return table
 
 
@@ -164,5 +166,6 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _escape(name: str) -> str:
-    return "".join(f"\\{char}" if char in "\\|`*_[]<>" else char for char in " ".join(name.split()))
+def _cell(name: str) -> Text:
+    """A name in a table for a terminal: text, not markup, and never so long that no room is left for the numbers."""
+    return Text(excerpt(visible(name), _LONGEST_NAME))

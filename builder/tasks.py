@@ -103,7 +103,7 @@ def _declared(benchmark: Benchmark, domain: Domain) -> dict[str, Any]:
     """What only the benchmark file can know; mteb takes a task without it."""
     declared = dict(benchmark.mteb)
     if "adapted_from" in declared:
-        declared["adapted_from"] = [name.format(task=domain.task) for name in declared["adapted_from"]]
+        declared["adapted_from"] = [name.replace("{task}", domain.task) for name in declared["adapted_from"]]
     return declared
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from provenance.errors import DataError, Where
+from provenance.shown import LONGEST, look_alike, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -48,7 +49,7 @@ def refuse(
     if found.is_empty():
         return
     first = found.row(found[ROW].arg_min() or 0, named=True)
-    keys = ", ".join(f"{name} {first[name]!r}" for name in context if name != column)
+    keys = ", ".join(f"{name} {quoted(first[name], name)}" for name in context if name != column)
     others = f"; {found.height - 1} more such rows" if found.height > 1 else ""
     raise DataError(
         f"{what}{f' ({keys})' if keys else ''}{others}",
@@ -141,12 +142,26 @@ def refuse_unknown(frame: pl.DataFrame, column: str, known: Collection[str], wha
     unknown = frame.filter(~pl.col(column).is_in(list(known)))[column]
     if unknown.is_empty():
         return
-    near = difflib.get_close_matches(unknown[0], known, n=1)
+    near = _near(unknown[0], known)
     refuse(
         frame,
         ~pl.col(column).is_in(list(known)),
         f"not one of {what}",
         column=column,
         file=file,
-        remedy=f"did you mean '{near[0]}'?" if near else f"remove the rows, or add the name to {what}.",
+        remedy=near or f"remove the rows, or add the name to {what}.",
     )
+
+
+def _near(name: str | None, known: Collection[str]) -> str | None:
+    """A known name that may have been meant, as a question."""
+    if name is None or len(name) > LONGEST:
+        return None
+    same = next((other for other in known if len(other) <= 2 * LONGEST and look_alike(name, other)), None)
+    if same is not None:
+        return (
+            f"did you mean {quoted(same)}? The two look alike, and differ in Unicode normalisation, case, blanks or "
+            "signs that are not seen; names are compared as they are."
+        )
+    near = difflib.get_close_matches(name, [other for other in known if len(other) <= LONGEST], n=1)
+    return f"did you mean {quoted(near[0])}?" if near else None

@@ -19,7 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-_LONGEST_VALUE = 120
+from provenance.shown import excerpt, quoted, visible
+
+_LONGEST_LINE = 2000
+_OWN_LINE = "\n    "
+"""How a list inside a message begins a line; no other line end is ours."""
 
 
 @dataclass(frozen=True)
@@ -36,28 +40,34 @@ class Where:
 
     def __str__(self) -> str:
         """`file, row 3, column 'gain', value nan`: only the parts that are known."""
-        parts = [] if self.file is None else [self.file]
+        parts = [] if self.file is None else [visible(self.file)]
         if self.row is not None:
             parts.append(f"row {self.row}")
         if self.column is not None:
-            parts.append(f"column '{self.column}'")
+            parts.append(f"column '{visible(excerpt(self.column))}'")
         if self.value is not None:
-            text = repr(self.value)
-            parts.append(f"value {text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + '...'}")
+            parts.append(f"value {quoted(self.value, self.column or '')}")
         return ", ".join(parts)
 
 
 class ReleaseError(Exception):
-    """Base of the tree: `what` is wrong, `where`, and the `remedy` (what to do next)."""
+    """Base of the tree: `what` is wrong, `where`, and the `remedy` (what to do next).
+
+    Texts may quote data: whatever that holds, it forges no line, obeys no terminal, and stays short.
+    """
 
     exit_code: ClassVar[int] = 1
 
     def __init__(self, what: str, *, where: Where | None = None, remedy: str | None = None) -> None:
-        self.what = what
+        self.what = _OWN_LINE.join(_plain(line) for line in what.split(_OWN_LINE))
         self.where = where
-        self.remedy = remedy
+        self.remedy = None if remedy is None else _plain(remedy)
         place = f" [{where}]" if where is not None and str(where) else ""
-        super().__init__(f"{what}{place}" + (f"\n  next: {remedy}" if remedy else ""))
+        super().__init__(f"{self.what}{place}" + (f"\n  next: {self.remedy}" if remedy else ""))
+
+
+def _plain(line: str) -> str:
+    return excerpt(visible(line), _LONGEST_LINE)
 
 
 class UsageError(ReleaseError):

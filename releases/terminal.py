@@ -10,6 +10,7 @@ from rich.console import Console
 
 from builder import documents
 from builder.benchmark import DEFAULT
+from provenance.shown import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,8 +22,17 @@ stdout = Console()
 
 
 def say(message: str) -> None:
-    """A plain line of progress on stderr."""
-    stderr.print(message, markup=False, highlight=False, soft_wrap=True)
+    """Plain lines of progress on stderr; what a terminal would obey is shown, not sent."""
+    stderr.print(_lines(message), markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def show(text: str) -> None:
+    """Lines for a person on stdout, as `say`; a document for a program is not passed through here."""
+    typer.echo(_lines(text))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def as_typed(

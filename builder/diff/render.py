@@ -9,6 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from builder.diff.report import Block, Grid, Heading, Lines
+from builder.markdown import literal
+from provenance.shown import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,12 +41,12 @@ def as_markdown(blocks: Iterable[Block]) -> str:
     parts = []
     for number, block in enumerate(blocks):
         if isinstance(block, Heading):
-            parts.append(f"{'##' if number == 0 else '###'} {_markdown(block.text)}\n")
+            parts.append(f"{'##' if number == 0 else '###'} {literal(block.text)}\n")
         elif isinstance(block, Lines):
-            parts.append("".join(f"* {_markdown(line)}\n" for line in block.lines))
+            parts.append("".join(f"* {literal(line)}\n" for line in block.lines))
         else:
             rule = ["---" if column < block.left else "---:" for column in range(len(block.head))]
-            rows = [[_markdown(cell) for cell in row] for row in (block.head, *block.rows)]
+            rows = [[literal(cell) for cell in row] for row in (block.head, *block.rows)]
             parts.append("".join(f"| {' | '.join(row)} |\n" for row in (rows[0], rule, *rows[1:])))
     return "\n".join(parts)
 
@@ -62,11 +64,6 @@ def as_html(blocks: Iterable[Block]) -> str:
     )
 
 
-def visible(text: str) -> str:
-    """The text on one line; what cannot be printed, or would change the direction of what follows, as an escape."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
-
-
 def _columns(grid: Grid) -> Iterator[str]:
     rows = [[visible(cell) for cell in row] for row in (grid.head, *grid.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(grid.head))]
@@ -76,10 +73,6 @@ def _columns(grid: Grid) -> Iterator[str]:
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         yield f"  {'  '.join(cells)}".rstrip()
-
-
-def _markdown(text: str) -> str:
-    return "".join(f"\\{char}" if char in "\\`*_{}[]<>|#~&$@!" else char for char in visible(text))
 
 
 def _html(block: Block, *, first: bool) -> Iterator[str]:

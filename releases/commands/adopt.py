@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from builder import demo
 from builder.benchmark import DEFAULT, load_benchmark
@@ -114,7 +115,7 @@ def _summarise(path: Path, kept: Sequence[Entry], done: Sequence[Adopted], repla
         table.add_column(name)
     for item in done:
         names = [", ".join(item.proofs.named(status)) or "none" for status in ("passed", "failed", "not provable")]
-        table.add_row(item.entry.tag, str(item.entry.revision)[:12], str(len(item.entry.files)), *names)
+        table.add_row(Text(item.entry.tag), str(item.entry.revision)[:12], str(len(item.entry.files)), *names)
     stderr.print(table)
     if replaced:
         say(f"{replaced} entries of {path} only noted releases, and nothing of them was proved: they are replaced")

@@ -16,6 +16,7 @@ from builder.build import build as build_tree
 from builder.fetch import fetch_inputs, fetch_upstream
 from builder.runner import local
 from builder.steps import Steps
+from provenance.shown import visible
 from releases.named import predecessor
 from releases.numbering import next_release
 from releases.scheduler import cluster
@@ -71,7 +72,7 @@ def build(
 
 def _summarise(report: dict[str, Any], benchmark: Benchmark, ledger: Path | None) -> None:
     tree = report["tree"]
-    say(f"\nbuilt {report['tag']} of {benchmark.title}")
+    say(f"\nbuilt {report['tag']} of {visible(benchmark.title)}")
     rows, seconds = sum(report["rows"].values()), sum(report["seconds"].values())
     say(f"  {len(report['rows'])} configs, {rows:,} rows, {seconds:.1f} s")
     say(f"  in {tree}")

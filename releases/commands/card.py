@@ -15,7 +15,7 @@ from builder.layout import MANIFEST, README
 from builder.manifest import configs_of
 from provenance.errors import DataError, InputError, UsageError, Where
 from releases.named import benchmark_of
-from releases.terminal import print_json, say
+from releases.terminal import print_json, say, show
 
 
 def card(
@@ -68,7 +68,7 @@ def _check(path: Path, rendered: str, *, json: bool) -> None:
     if json:
         print_json({"same": not lines, "diff": "".join(lines)})
     elif lines:
-        typer.echo("".join(lines), nl=False)
+        show("".join(lines).removesuffix("\n"))
     if lines:
         raise DataError(
             "the card is not the one that the tree's tables give",

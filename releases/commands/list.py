@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from builder.benchmark import DEFAULT, load_benchmark
+from provenance.shown import visible
 from releases.ledger.chain import ledger_path, read_ledger
 from releases.ledger.status import statuses
-from releases.terminal import print_json, say
+from releases.terminal import print_json, say, show
 
 
 def list_releases(
@@ -38,11 +39,11 @@ def list_releases(
         print_json(rows)
         return
     if not rows:
-        say(f"{chosen.title}: nothing is published yet")
+        say(f"{visible(chosen.title)}: nothing is published yet")
         return
     for row in rows:
-        typer.echo(f"{row['number']:>3}  {row['tag']}  {row['status']}")
-        typer.echo(f"     commit {row['revision'] or 'not known'}")
-        typer.echo(f"     {row['kind'] or 'kind not known'}; judge {row['judge']}")
+        show(f"{row['number']:>3}  {row['tag']}  {row['status']}")
+        show(f"     commit {row['revision'] or 'not known'}")
+        show(f"     {row['kind'] or 'kind not known'}; judge {visible(str(row['judge']))}")
         if row["withdrawn_because"] is not None:
-            typer.echo(f"     withdrawn: {row['withdrawn_because']}")
+            show(f"     withdrawn: {visible(row['withdrawn_because'])}")

@@ -10,7 +10,7 @@ import typer
 from builder.benchmark import DEFAULT, load_benchmark
 from releases.ledger.chain import ledger_path, read_ledger
 from releases.ledger.status import statuses
-from releases.terminal import print_json, say
+from releases.terminal import print_json, say, show
 
 
 def pins(
@@ -33,4 +33,4 @@ def pins(
         print_json(rows)
     else:
         for row in rows:
-            typer.echo(f"{row['tag']} {row['revision']}")
+            show(f"{row['tag']} {row['revision']}")

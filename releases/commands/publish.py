@@ -19,7 +19,7 @@ from releases.ready import Ready, read_ready
 from releases.remote import Remote
 from releases.retry import Retry
 from releases.targets.address import open_target
-from releases.terminal import as_typed, print_json, say
+from releases.terminal import as_typed, print_json, say, show
 
 
 def publish(
@@ -85,15 +85,15 @@ def _dry_run(ready: Ready, situation: Situation, remote: Remote, *, json: bool) 
     if json:
         print_json(document)
         return
-    typer.echo(f"plan of {tag} ({ready.entry['kind']}) on {remote.name}, on top of {plan.parent or 'nothing'}")
+    show(f"plan of {tag} ({ready.entry['kind']}) on {remote.name}, on top of {plan.parent or 'nothing'}")
     for sign, paths in (("+", plan.adds), ("-", plan.deletes)):
         for name in paths:
-            typer.echo(f"  {sign} {name}{_size(plan, name)}")
-    typer.echo(f"  {len(plan.adds)} files to send, {len(plan.unchanged)} unchanged, {len(plan.deletes)} to delete")
-    typer.echo(f"  {plan.bytes_to_send:,} of {plan.bytes_of_tree:,} bytes to send; expected root tree {plan.tree}")
-    typer.echo("calls that would be made, none of them now:")
+            show(f"  {sign} {name}{_size(plan, name)}")
+    show(f"  {len(plan.adds)} files to send, {len(plan.unchanged)} unchanged, {len(plan.deletes)} to delete")
+    show(f"  {plan.bytes_to_send:,} of {plan.bytes_of_tree:,} bytes to send; expected root tree {plan.tree}")
+    show("calls that would be made, none of them now:")
     for number, call in enumerate(calls, start=1):
-        typer.echo(f"  {number}. {call}")
+        show(f"  {number}. {call}")
 
 
 def _size(plan: Plan, name: str) -> str:

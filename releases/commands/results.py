@@ -15,6 +15,7 @@ from builder.results import Results, replay
 from builder.results_text import as_csv, as_document, as_markdown, as_table, domain_labels, readings, remarks, title
 from builder.tree import open_tree
 from provenance.errors import UsageError
+from provenance.shown import visible
 from releases.named import benchmark_of
 from releases.terminal import print_json, say
 
@@ -83,8 +84,8 @@ def _print_tables(found: Results, labels: dict[str, str], own: list[str]) -> Non
     if not console.is_terminal:
         console = Console(highlight=False, width=_WIDTH_OF_A_PIPE)
     for index, board in enumerate(found.tables):
-        console.print(title(board), markup=False, soft_wrap=True)
+        console.print(title(board), markup=False, emoji=False, soft_wrap=True)
         console.print(as_table(board, labels))
         for line in readings(board, own, found.statistics[index] if found.statistics else None):
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(visible(line), markup=False, emoji=False, soft_wrap=True)
         console.print()

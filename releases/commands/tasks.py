@@ -14,7 +14,7 @@ from builder.tree import open_tree
 from provenance.errors import UsageError, Where
 from releases.ledger.chain import ledger_path, read_ledger
 from releases.named import benchmark_of
-from releases.terminal import print_json
+from releases.terminal import print_json, show
 
 if TYPE_CHECKING:
     from builder.benchmark import Benchmark
@@ -72,7 +72,7 @@ def _list(benchmark: Benchmark, own: dict[str, Any], *, as_json: bool) -> None:
         print_json({"tag": own["tag"], "tasks": entries})
         return
     for name, entry in entries.items():
-        typer.echo(f"{name}  {entry['category']:<4}  {len(entry['eval_langs'])} subsets  {own['tag']}")
+        show(f"{name}  {entry['category']:<4}  {len(entry['eval_langs'])} subsets  {own['tag']}")
 
 
 def _published(benchmark: Benchmark, tag: str, ledger: Path | None) -> str:

@@ -18,6 +18,7 @@ from builder.proofs.facts import Facts
 from builder.validate import Validation
 from builder.validate import validate as run_proofs
 from provenance.errors import InputError, ReleaseError, UsageError, Where
+from provenance.shown import quoted, visible
 from releases.ledger.chain import ledger_path, read_ledger
 from releases.named import benchmark_of
 from releases.remote_validate import pins_of, plain_tree
@@ -163,7 +164,7 @@ def _is_shown(name: str) -> bool:
 
 
 def _line(failure: dict[str, object]) -> str:
-    ids = [str(failure[name]) for name in ("query-id", "corpus-id") if failure[name] is not None]
+    ids = [quoted(str(failure[name]), name) for name in ("query-id", "corpus-id") if failure[name] is not None]
     where = Where(
         None if failure["file"] is None else str(failure["file"]),
         failure["row"] if isinstance(failure["row"], int) else None,
@@ -172,5 +173,4 @@ def _line(failure: dict[str, object]) -> str:
     )
     place = str(where) or str(failure["config"])
     line = f"{place}{' (' + ', '.join(ids) + ')' if ids else ''}: {failure['message']}"
-    # Ids and texts come from data: what a terminal would obey is shown, not sent.
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
+    return visible(line)

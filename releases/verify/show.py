@@ -8,6 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from builder import documents
+from builder.card_numbers import code_span
+from builder.markdown import literal, longest_run
+from provenance.shown import visible
 from releases.verify.findings import LEDGER, LEDGER_BROKEN, MAIN, exit_code
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ def table(reports: Sequence[PinReport], levels: Sequence[str]) -> Table:
         shown.add_column(name, no_wrap=True)
     for report in reports:
         cells = [Text(status, style=_COLOURS.get(status, "")) for status in _row(report, levels)]
-        shown.add_row(report.tag, (report.revision or "")[:12], *cells)
+        shown.add_row(Text(visible(report.tag)), Text(visible(report.revision or "")[:12]), *cells)
     return shown
 
 
@@ -91,18 +94,19 @@ def next_step(reports: Sequence[PinReport]) -> str | None:
 def markdown(reports: Sequence[PinReport], levels: Sequence[str], facts: dict[str, Any]) -> str:
     """A page for a job's summary, or an issue."""
     head = ["pin", "revision", *levels]
-    rows = [[f"`{report.tag}`", f"`{report.revision}`", *_row(report, levels)] for report in reports]
-    said = "\n".join(lines(reports))
+    rows = [[code_span(report.tag), code_span(report.revision), *_row(report, levels)] for report in reports]
+    said = "\n".join(visible(line) for line in lines(reports))
+    fence = "`" * max(3, longest_run(said, "`") + 1)
     return "\n".join(
         [
-            f"# Verification of {facts['place']}",
+            f"# Verification of {literal(facts['place'])}",
             "",
             "| " + " | ".join(head) + " |",
             "|" + " --- |" * len(head),
             *("| " + " | ".join(row) + " |" for row in rows),
             "",
             summary(reports, facts["requests"]),
-            *(["", "```text", said, "```"] if said else []),
+            *(["", f"{fence}text", said, fence] if said else []),
             "",
         ]
     )
