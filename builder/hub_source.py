@@ -26,6 +26,7 @@ from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # exported, by a lazy table
 
 from builder.hub_errors import AGAIN, HttpError, reason, wait_before
+from builder.layout import is_inside
 from provenance.errors import DataError, InputError, SafetyError, Where
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def fetch(
     Raises:
         DataError: the revision is a branch, a short sha or missing, although it must be pinned.
         InputError: the Hub, the repository, the revision or a file is out of reach, or a file is not what is listed.
-        SafetyError: the client gave another commit than the one asked for.
+        SafetyError: the client gave another commit than the one asked for, or the Hub lists what is no file of it.
     """
     uri = f"hf://datasets/{repo_id}" + ("" if revision is None else f"@{revision}")
     try:
@@ -107,6 +108,15 @@ class _HubSource:
         """The full sha that a revision leads to."""
         if revision is not None and SHA.fullmatch(revision) is not None:
             return revision
+        sha = self._led_to(revision, pinned=pinned)
+        if SHA.fullmatch(sha) is None:
+            raise SafetyError(
+                "the Hub names a commit that is none", where=Where(self.uri, value=sha), remedy="check HF_ENDPOINT."
+            )
+        return sha
+
+    def _led_to(self, revision: str | None, *, pinned: bool) -> str:
+        """What the Hub says that a tag or a branch leads to."""
         if revision is None and pinned:
             raise DataError(
                 "no revision is named, so the input can change",
@@ -210,6 +220,12 @@ class _HubSource:
             if file.size is None or file.blob_id is None:
                 raise InputError(
                     "the Hub does not say how long this file is", where=Where(f"{self.uri}: {file.rfilename}")
+                )
+            if not is_inside(file.rfilename):
+                raise SafetyError(
+                    "the Hub lists a file outside the repository",
+                    where=Where(self.uri, value=file.rfilename),
+                    remedy="nothing was fetched: do not use this repository, and check HF_ENDPOINT.",
                 )
             listing.append(
                 Listed(file.rfilename, file.size, file.blob_id, None if file.lfs is None else file.lfs.sha256)

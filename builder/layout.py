@@ -106,6 +106,15 @@ class Config:
     files: dict[str, tuple[str, ...]]
 
 
+def is_inside(path: str) -> bool:
+    """Whether a name that somebody else gives is that of a file inside a folder, on any system: `a/b.parquet`.
+
+    What comes from a remote, a card or a manifest is asked before it is put behind a folder of this machine.
+    """
+    parts = path.split("/")
+    return not any(part in {"", ".", ".."} for part in parts) and path.isprintable() and not set(path) & set("\\:")
+
+
 def config_name(kind: str, subset: str | None = None) -> str:
     """`<subset>-<kind>`, or `provenance-<kind>` with dashes for a provenance kind."""
     return f"{subset}-{kind}" if subset is not None else f"provenance-{kind.replace('_', '-')}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from builder import card, documents, manifest, releases_document, tasks
 from builder.card_facts import read_facts
-from builder.layout import MANIFEST, README, RELEASES, TASK_FILE
+from builder.layout import MANIFEST, README, RELEASES, TASK_FILE, is_inside
 from builder.output import new_tree
 from builder.releases_document import MAY_CHANGE
 from provenance.errors import DataError, Where
@@ -63,6 +63,10 @@ def reissue(last: Path, out: Path, benchmark: Benchmark, numbering: Numbering, *
     described = documents.read(last / MANIFEST)
     with new_tree(out / own["tag"]) as tree:
         for name, fact in described["files"].items():
+            if not is_inside(name):
+                raise DataError(
+                    "the manifest names a file outside its tree", where=Where(str(last / MANIFEST), value=name)
+                )
             if name not in _WRITTEN_ANEW:
                 _copy(last / name, tree / name, fact["sha256"])
         document = releases_document.document(benchmark, numbering, own)

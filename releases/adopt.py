@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from releases.git_objects import File
     from releases.verify.hub import HubReader
 
-_TAG = re.compile(r"v(?P<number>[1-9][0-9]*)-(?P<slug>.+)")
+_TAG = re.compile(r"v(?P<number>[1-9][0-9]*)-(?P<slug>[A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from builder.layout import is_inside
 from provenance.errors import RemoteError, SafetyError, Where
 
 if TYPE_CHECKING:
@@ -35,10 +36,17 @@ def fetch_tree(
         Path -> oid, size, sha256 and lfs, as a ledger has them.
 
     Raises:
-        SafetyError: bytes that are not the listed ones.
+        SafetyError: bytes that are not the listed ones; a path that leads out of `folder`.
         RemoteError: a file cannot be had.
         InputError: it may not be read.
     """
+    odd = [path for path in listed if not is_inside(path)]
+    if odd:
+        raise SafetyError(
+            f"the remote lists {len(odd)} file(s) outside the repository",
+            where=Where(reader.target.name, value=odd[0]),
+            remedy="nothing was fetched; look at the remote, and tell whoever runs it.",
+        )
     objects.mkdir(parents=True, exist_ok=True)
     known: dict[str, str] = {}
 

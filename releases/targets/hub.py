@@ -19,7 +19,7 @@ from huggingface_hub.utils import logging
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from provenance.errors import DataError, InputError, SafetyError, Where
-from releases.git_objects import File
+from releases.git_objects import File, listed_file
 from releases.remote import BRANCH, Commit, OvertakenError, Refs
 from releases.retry import Retry, TransientError
 
@@ -114,7 +114,7 @@ class HubRemote:
     def _files(self, sha: str) -> dict[str, File]:
         rows = self._api.list_repo_tree(self._repo, recursive=True, revision=sha, repo_type=_KIND)
         files = {
-            row.path: File(row.blob_id, row.size, row.lfs.sha256 if row.lfs else None, row.lfs is not None)
+            row.path: listed_file(row.path, row.blob_id, row.size, row.lfs.sha256 if row.lfs else None)
             for row in rows
             if isinstance(row, RepoFile)
         }

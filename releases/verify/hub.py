@@ -11,7 +11,7 @@ from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, Revi
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # exported, by a lazy table
 
 from provenance.errors import InputError, RemoteError, Where
-from releases.git_objects import File, blob_sha
+from releases.git_objects import File, blob_sha, listed_file
 from releases.verify.findings import MAIN
 from releases.verify.paced import RemoteFailedError
 
@@ -88,7 +88,7 @@ class HubReader:
             except RevisionNotFoundError:
                 return None
             return {
-                row.path: File(row.blob_id, row.size, row.lfs.sha256 if row.lfs else None, row.lfs is not None)
+                row.path: listed_file(row.path, row.blob_id, row.size, row.lfs.sha256 if row.lfs else None)
                 for row in rows
                 if isinstance(row, RepoFile)
             }
