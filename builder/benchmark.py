@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 import tomllib
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
-
+from builder.json_schemas import Validator, not_finite, schema, shorten
 from provenance.errors import BenchmarkError, InputError, Where
+from provenance.shown import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -162,12 +161,13 @@ def parse_benchmark(content: bytes, *, source: Path) -> Benchmark:
     where = str(source)
     try:
         document = tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    # Also what tomllib lets through: an integer of thousands of digits, arrays nested without end.
+    except (ValueError, RecursionError) as error:
         raise BenchmarkError(
             f"not a TOML file: {error}", where=Where(where), remedy="mend the line that the message names."
         ) from error
-    schema = json.loads((resources.files("builder") / "schemas" / "benchmark.schema.json").read_text("utf-8"))
-    faults = [_describe(error) for error in Draft202012Validator(schema).iter_errors(document)]
+    faults = [f"{path}: {value} is not a finite number" for path, value in not_finite(document)]
+    faults += [_describe(error) for error in Validator(schema("benchmark")).iter_errors(document)]
     faults = faults or list(_cross_checks(document))
     if faults:
         raise BenchmarkError(
@@ -238,6 +238,9 @@ def _cross_checks(document: dict[str, Any]) -> Iterator[str]:
     slugs = [judge["slug"] for judge in document["judges"].values()]
     for slug in sorted({slug for slug in slugs if slugs.count(slug) > 1}):
         yield f"judges: two judges have the slug '{slug}', so their tags could not be told apart"
+    for slug in slugs:
+        if ".." in slug or slug.endswith(".lock"):
+            yield f"judges: git takes no tag with the slug '{slug}' (it holds '..', or ends in '.lock')"
     expected = document.get("expected", {}).get("domains", {})
     for name in expected:
         if name not in document["domains"]:
@@ -250,11 +253,11 @@ def _describe(error: ValidationError) -> str:
     if error.validator != "additionalProperties" or not (
         isinstance(error.schema, dict) and isinstance(error.instance, dict)
     ):
-        return f"{path}: {error.message}"
+        return f"{path}: {shorten(error.message)}"
     known = list(error.schema.get("properties", {}))
     lines = []
     for key in sorted(set(error.instance) - set(known)):
         near = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
-        lines.append(f"{path}: unknown key '{key}' ({hint})")
+        lines.append(f"{path}: unknown key {quoted(key)} ({hint})")
     return "; ".join(lines)

@@ -13,6 +13,7 @@ import polars as pl
 
 from builder.own_run import COLUMNS, SUBSET, refuse_duplicates
 from provenance.errors import DataError, Where
+from provenance.shown import plain, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,7 +139,7 @@ def _locate(run: pl.DataFrame, queries: pl.DataFrame, where: str) -> pl.DataFram
         if len(repeated):
             query, among = repeated.row(0)
             raise DataError(
-                f"query '{query}' is in {len(among)} domains ({_some(among)}), and the run does not say which it means",
+                f"query {quoted(query)} is in {len(among)} domains ({_some(among)}), and the run does not say which it means",
                 where=Where(where, column="query-id", value=query),
                 remedy="add a column 'subset' (a subset's or a domain's name), or give a folder with one file each.",
             )
@@ -147,7 +148,7 @@ def _locate(run: pl.DataFrame, queries: pl.DataFrame, where: str) -> pl.DataFram
     unknown = run.with_row_index("row").filter(~pl.col(SUBSET).is_in(known).fill_null(value=False))
     if len(unknown):
         raise DataError(
-            f"'{unknown[SUBSET][0]}' is no subset and no domain of this benchmark",
+            f"{quoted(unknown[SUBSET][0])} is no subset and no domain of this benchmark",
             where=Where(where, unknown["row"][0], SUBSET, unknown[SUBSET][0]),
             remedy=f"name one of {', '.join(sorted(known))}.",
         )
@@ -166,4 +167,4 @@ def _subset_coverage(name: str, qrels: pl.DataFrame, ranked: pl.DataFrame) -> Su
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return ", ".join(plain(name) for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")

@@ -55,20 +55,20 @@ def schema(name: str) -> Mapping[str, Any]:
 
 def faults(document: object, name: str) -> Iterator[tuple[str, str, object, str]]:
     """Each fault of a document under the schema `name`: path (`windows.0.count`), keyword, value, message."""
-    for path, value in _not_finite(document, ""):
+    for path, value in not_finite(document):
         yield path, "finite", value, f"{value} is not a finite number"
     for error in sorted(Validator(schema(name)).iter_errors(document), key=lambda error: list(map(str, error.path))):
         path = ".".join(str(part) for part in error.absolute_path)
         yield path, str(error.validator), error.instance, shorten(error.message)
 
 
-def _not_finite(node: object, path: str) -> Iterator[tuple[str, float]]:
-    """Numbers that JSON text cannot hold but `1e999` reads as."""
+def not_finite(node: object, path: str = "") -> Iterator[tuple[str, float]]:
+    """The path and value of each number that is not finite: JSON text cannot hold one, but `1e999` reads as one."""
     if isinstance(node, float) and not math.isfinite(node):
         yield path, node
     children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, child in children:
-        yield from _not_finite(child, f"{path}.{key}" if path else str(key))
+        yield from not_finite(child, f"{path}.{key}" if path else str(key))
 
 
 def shorten(text: str, longest: int = _LONGEST_MESSAGE) -> str:

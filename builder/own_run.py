@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from builder.tables import open_parquet, read_frame
 from provenance.errors import DataError, InputError, UsageError, Where
+from provenance.shown import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -260,7 +261,7 @@ def refuse_duplicates(run: pl.DataFrame, where: str) -> None:
     twice = run.with_row_index("row").filter(~pl.struct(keys).is_first_distinct())
     if len(twice):
         raise DataError(
-            f"page '{twice['corpus-id'][0]}' is scored twice for query '{twice['query-id'][0]}'",
+            f"page {quoted(twice['corpus-id'][0])} is scored twice for query {quoted(twice['query-id'][0])}",
             where=Where(where, twice["row"][0], "corpus-id", twice["corpus-id"][0]),
             remedy="give each system its own file; where ids repeat from domain to domain, add a column 'subset'.",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,8 +88,20 @@ def _parameters(item_params: Mapping[str, Any], file: str) -> tuple[np.ndarray, 
                 where=Where(file, column=name, value=values),
                 remedy="give the item_params that belong to these gains.",
             )
+        odd = [value for value in values if not _is_number(value)]
+        if odd:
+            raise DataError(
+                f"the item parameters hold what is no finite number in '{name}'",
+                where=Where(file, column=name, value=odd[0]),
+                remedy="give the item_params that belong to these gains.",
+            )
         found.append(np.asarray(values, dtype=np.float64))
     return found[0], found[1]
+
+
+def _is_number(value: object) -> bool:
+    """Whether float64 holds it: no NaN, no infinity, no integer beyond."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _refuse(bad: pl.DataFrame, what: str, column: str, file: str) -> None:

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from provenance.errors import RemoteError
+from provenance.errors import RemoteError, UsageError
+from provenance.shown import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _Result = TypeVar("_Result")
 
+_MOST_A_CORE = 16
 _LIMITS = (
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -75,7 +77,16 @@ def local(workers: int) -> Iterator[Runner]:
     """Processes of this machine, or a single thread where one worker is enough.
 
     At an error, what is not begun is dropped. Processes are spawned: a fork of a process that runs threads can hang.
+
+    Raises:
+        UsageError: so many workers would only bring this machine down: all of them are started at once.
     """
+    most = _MOST_A_CORE * (os.cpu_count() or 1)
+    if workers > most:
+        raise UsageError(
+            f"--workers {excerpt(str(workers))} is more than {most}, which is {_MOST_A_CORE} a processor",
+            remedy="one a processor is the fastest, and the default.",
+        )
     executor: Executor
     if workers == 1:
         executor = ThreadPoolExecutor(1)

@@ -15,6 +15,7 @@ from builder.tables import CORPUS_METADATA, IMAGE_ROWS, batches, open_parquet, r
 from provenance import checks
 from provenance.errors import DataError, Where
 from provenance.ids import canonical, id_number
+from provenance.shown import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,13 +79,13 @@ def read_upstream(benchmark: Benchmark, domain: Domain, folder: DatasetFolder) -
     split = benchmark.split
     files = folder.files(f"{domain.native_language}-corpus", split)
     pages = read_pages(files)
-    _refuse_ids(pages.frame, "corpus", files[0] if len(files) == 1 else files[0].parent)
+    _refuse_ids(pages.frame, "corpus", split, files[0] if len(files) == 1 else files[0].parent)
     queries: dict[str, pl.DataFrame] = {}
     labels: dict[str, pl.DataFrame] = {}
     seen: dict[str, str] = {}
     for language in benchmark.languages:
         files = folder.files(f"{language}-queries", split)
-        queries[language] = _read_queries(files, language, seen)
+        queries[language] = _read_queries(files, language, split, seen)
     known = set(seen)
     for language in benchmark.languages:
         files = folder.files(f"{language}-qrels", split)
@@ -194,7 +195,7 @@ def _digest_pages(batch: pa.RecordBatch, file: Path, first: int) -> pl.DataFrame
     return frame
 
 
-def _read_queries(files: Sequence[Path], language: str, seen: dict[str, str]) -> pl.DataFrame:
+def _read_queries(files: Sequence[Path], language: str, split: str, seen: dict[str, str]) -> pl.DataFrame:
     frames = []
     for file in files:
         with open_parquet(file) as parquet:
@@ -204,12 +205,12 @@ def _read_queries(files: Sequence[Path], language: str, seen: dict[str, str]) ->
         for row, identifier in enumerate(frame["id"].to_list()):
             if identifier in seen:
                 raise DataError(
-                    f"query '{identifier}' stands twice (first in the {seen[identifier]} queries)",
+                    f"query {quoted(identifier)} stands twice (first in the {seen[identifier]} queries)",
                     where=Where(str(file), row, "id", identifier),
                     remedy="a query id names one question in one language of a domain.",
                 )
             seen[identifier] = language
-        _refuse_ids(frame, "query", file)
+        _refuse_ids(frame, "query", split, file)
         checks.refuse(
             frame,
             pl.col("text") == "",
@@ -233,12 +234,12 @@ def _read_queries(files: Sequence[Path], language: str, seen: dict[str, str]) ->
     return pl.concat(frames).sort([id_number("id"), "id"])
 
 
-def _refuse_ids(frame: pl.DataFrame, kind: str, file: Path) -> None:
-    """Ids have the upstream form `<kind>-<split>-<number>` (method spec section 1.1)."""
+def _refuse_ids(frame: pl.DataFrame, kind: str, split: str, file: Path) -> None:
+    """Ids have the upstream form `<kind>-<split>-<number>` in ASCII (method spec section 1.1), as proof S2 has it."""
     checks.refuse(
         frame,
-        ~pl.col("id").str.contains(rf"\A{kind}-\w+-(0|[1-9][0-9]*)\z"),
-        f"an id that is not of the form {kind}-<split>-<number>",
+        ~pl.col("id").str.contains(rf"\A{kind}-{split}-(0|[1-9][0-9]*)\z"),
+        f"an id that is not of the form {kind}-{split}-<number>",
         column="id",
         file=str(file),
         remedy="keep the ids of the upstream dataset: they join it.",

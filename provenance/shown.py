@@ -36,6 +36,12 @@ def quoted(value: object, column: str | None = None) -> str:
     return excerpt(repr(value))
 
 
+def plain(name: str) -> str:
+    """A name in a sentence: as it is where that is plain to see, else as `quoted` has it."""
+    is_plain = name.isascii() and name.isprintable() and name == name.strip() and len(name) <= LONGEST
+    return name if is_plain else quoted(name)
+
+
 def look_alike(one: str, other: str) -> bool:
     """Whether two different names differ only in what is hard to see: normalisation, case, blanks, invisible signs."""
     return one != other and _outline(one) == _outline(other)

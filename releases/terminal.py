@@ -10,12 +10,14 @@ from rich.console import Console
 
 from builder import documents
 from builder.benchmark import DEFAULT
-from provenance.shown import visible
+from provenance.shown import excerpt, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from builder.benchmark import Benchmark
+
+_LONGEST_LINE = 4000
 
 stderr = Console(stderr=True)
 stdout = Console()
@@ -32,7 +34,7 @@ def show(text: str) -> None:
 
 
 def _lines(text: str) -> str:
-    return "\n".join(visible(line) for line in text.split("\n"))
+    return "\n".join(excerpt(visible(line), _LONGEST_LINE) for line in text.split("\n"))
 
 
 def as_typed(
