@@ -139,7 +139,8 @@ def _locate(run: pl.DataFrame, queries: pl.DataFrame, where: str) -> pl.DataFram
         if len(repeated):
             query, among = repeated.row(0)
             raise DataError(
-                f"query {quoted(query)} is in {len(among)} domains ({_some(among)}), and the run does not say which it means",
+                f"query {quoted(query)} is in {len(among)} domains ({_some(among)}), and the run does not say which it "
+                "means",
                 where=Where(where, column="query-id", value=query),
                 remedy="add a column 'subset' (a subset's or a domain's name), or give a folder with one file each.",
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -120,10 +121,16 @@ def _config(card: Path, entry: Any) -> tuple[str, dict[str, tuple[str, ...]]]:
             raise DataError("an entry of data_files needs `split` and `path`", where=where)
         patterns = item["path"] if isinstance(item["path"], list) else [item["path"]]
         for pattern in patterns:
-            if not isinstance(pattern, str) or pattern.startswith("/") or ".." in pattern.split("/"):
+            if not isinstance(pattern, str) or not _is_pattern(pattern):
                 raise DataError(f"the pattern {pattern!r} is no path inside the dataset", where=where)
         splits[item["split"]] = tuple(patterns)
     return entry["config_name"], splits
+
+
+def _is_pattern(pattern: str) -> bool:
+    """Whether a pattern names files of a folder, and only of it; what `Path.glob` cannot read is no pattern."""
+    parts = PurePosixPath(pattern).parts
+    return bool(parts) and not any(part in {"/", ".."} or ("**" in part and part != "**") for part in parts)
 
 
 def _matches(path: Path, pattern: str, where: Where) -> list[Path]:

@@ -181,8 +181,7 @@ class PipelineInputs:
         """See `JudgeInputs`."""
         folders = ["first_stage", "runs"]
         folders.append(f"calibration/{self._judge}" if self._calibration.is_dir() else f"judgements/{self._judge}")
-        found = (file for folder in folders for file in (self.path / folder).rglob("*"))
-        return sorted(file for file in found if file.is_file())
+        return sorted(file for folder in folders for file in _below(self.path / folder))
 
 
 class TreeInputs:
@@ -246,7 +245,20 @@ class TreeInputs:
 
     def files(self) -> Sequence[Path]:
         """See `JudgeInputs`."""
-        return sorted(file for file in self.path.rglob("*") if file.is_file() and ".cache" not in file.parts)
+        # `hf download` keeps its notes in .cache.
+        return sorted(file for file in _below(self.path) if ".cache" not in file.relative_to(self.path).parts)
+
+
+def _below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Every file below a folder. Links are followed, as when a file is read; one that leads back up is not."""
+    real = folder.resolve()
+    if not folder.is_dir() or real in above:
+        return
+    for path in folder.iterdir():
+        if path.is_dir():
+            yield from _below(path, above | {real})
+        elif path.is_file():
+            yield path
 
 
 def open_inputs(path: Path, judge: str) -> JudgeInputs:

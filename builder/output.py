@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_UNWRITABLE = frozenset(
+UNWRITABLE = frozenset(
     {
         errno.ENOSPC,
         errno.EDQUOT,
@@ -30,8 +30,10 @@ _UNWRITABLE = frozenset(
         errno.ENOTDIR,
         errno.EEXIST,
         errno.ENAMETOOLONG,
+        errno.ELOOP,
     }
 )
+"""What the system says where the place is at fault, and not this tool."""
 
 
 @contextlib.contextmanager
@@ -101,7 +103,7 @@ def _writable(destination: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
+        if error.errno not in UNWRITABLE:
             raise
         raise InputError(
             f"the tree cannot be written: {error.strerror}",
@@ -117,9 +119,15 @@ def new_tree(destination: Path) -> Iterator[Path]:
     An older tree of the same name is replaced; anything else that lies there is not touched.
 
     Raises:
-        SafetyError: `destination` exists and is no release tree, or holds files that its manifest does not name.
+        SafetyError: `destination` is a link, or no release tree, or holds files that its manifest does not name.
         InputError: the folder cannot be made or written (read-only, disk full).
     """
+    if destination.is_symlink():
+        raise SafetyError(
+            "a link lies where the tree is to be written",
+            where=Where(str(destination)),
+            remedy="name another --out, or remove it yourself.",
+        )
     if destination.exists() and not (destination / MANIFEST).is_file():
         raise SafetyError(
             "the output folder exists and is no release tree",
@@ -142,6 +150,29 @@ def new_tree(destination: Path) -> Iterator[Path]:
             _replace(work, destination)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, option: str) -> Iterator[Path]:
+    """Where to write a file that becomes `path` when the block ends well; no half of it is ever there.
+
+    Raises:
+        InputError: it cannot be written; the message names the `option` that the path came from.
+    """
+    work = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield work
+        work.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"the file cannot be written: {error.strerror or error}",
+            where=Where(str(path)),
+            remedy=f"free some space, or name another place with {option}.",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            work.unlink(missing_ok=True)
 
 
 def _foreign(destination: Path) -> list[str]:

@@ -8,8 +8,9 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from builder import documents
+from builder.output import whole_file
 from builder.proofs.outcome import FAILURES
-from provenance.errors import InputError, UsageError, Where
+from provenance.errors import UsageError, Where
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,15 +82,8 @@ def write(validation: Validation, path: Path, *, strict: bool) -> None:
     """
     if path.suffix not in {".parquet", ".json"}:
         raise UsageError("a report is .parquet or .json", where=Where(str(path)), remedy="name the file so.")
-    try:
+    with whole_file(path, "--report") as work:
         if path.suffix == ".json":
-            documents.write(document(validation, strict=strict, shown=None), path)
+            documents.write(document(validation, strict=strict, shown=None), work)
         else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(all_failures(validation).to_arrow(), path, compression="zstd")
-    except OSError as error:
-        raise InputError(
-            f"the report cannot be written: {error.strerror}",
-            where=Where(str(path)),
-            remedy="check the path of --report.",
-        ) from error
+            pq.write_table(all_failures(validation).to_arrow(), work, compression="zstd")

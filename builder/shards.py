@@ -24,7 +24,7 @@ import pyarrow as pa
 
 import builder
 import provenance
-from provenance.errors import InputError, ReleaseError, RemoteError
+from provenance.errors import InputError, ReleaseError, RemoteError, SafetyError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,7 +115,16 @@ def shard_store(folder: Path, runner: Runner) -> Iterator[ShardStore]:
     """A store in `folder`, which vanishes when the block ends well or the data are refused.
 
     It stays when the build is killed, interrupted or loses its workers, so that the next build goes on from it.
+
+    Raises:
+        SafetyError: `folder` is a link: what is written and removed here would be elsewhere.
     """
+    if folder.is_symlink():
+        raise SafetyError(
+            "a link lies where the finished shards are kept",
+            where=Where(str(folder)),
+            remedy="remove it, or name another --out.",
+        )
     store = ShardStore(folder, runner)
     try:
         yield store

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
 
 import typer
 
-from provenance.errors import ReleaseError
+from builder.output import UNWRITABLE
+from provenance.errors import InputError, ReleaseError, Where
 from releases.commands import hub
 from releases.commands.adopt import adopt
 from releases.commands.build import build
@@ -57,7 +59,11 @@ def main() -> None:
     """Entry point of the `release` command: `run` on the command line's arguments, then exit."""
     signal.signal(signal.SIGTERM, _terminate)
     code = run(sys.argv[1:])
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # It was said; at the end Python would flush once more, and fail aloud.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
@@ -68,16 +74,38 @@ def run(arguments: Sequence[str]) -> int:
     unreachable; 5 refused for safety; 6 the remote failed; 130 interrupted.
     """
     try:
-        app(list(arguments))
+        return _run(arguments)
     except ReleaseError as error:
         say(f"error: {error}")
         return error.exit_code
+    except OSError as error:
+        # Where no temporary file can be made at all, Python says that it found no folder for one.
+        if error.errno not in UNWRITABLE and "temporary directory" not in str(error):
+            raise
+        say(f"error: {_unwritable(error)}")
+        return InputError.exit_code
     except KeyboardInterrupt:
         say("interrupted: nothing half-done was left behind; the same command can be run again")
         return INTERRUPTED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        app(list(arguments))
     except SystemExit as end:
+        # A full disk may be met only when the rest of the output goes there.
+        sys.stdout.flush()
         return end.code if isinstance(end.code, int) else 0
     return 0
+
+
+def _unwritable(error: OSError) -> InputError:
+    """What a full disk, a folder that is only read or a right that is missing come to, wherever they are met."""
+    return InputError(
+        f"something cannot be written, or may not be read: {error.strerror or error}",
+        where=Where(None if error.filename is None else str(error.filename)),
+        remedy="free some space, check the permissions, or name another place; then run the same command again.",
+    )
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from builder.layout import is_inside
-from provenance.errors import RemoteError, SafetyError, Where
+from builder.output import UNWRITABLE
+from provenance.errors import InputError, RemoteError, SafetyError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,7 @@ def fetch_tree(
     Raises:
         SafetyError: bytes that are not the listed ones; a path that leads out of `folder`.
         RemoteError: a file cannot be had.
-        InputError: it may not be read.
+        InputError: it may not be read, or cannot be written here.
     """
     odd = [path for path in listed if not is_inside(path)]
     if odd:
@@ -47,7 +48,6 @@ def fetch_tree(
             where=Where(reader.target.name, value=odd[0]),
             remedy="nothing was fetched; look at the remote, and tell whoever runs it.",
         )
-    objects.mkdir(parents=True, exist_ok=True)
     known: dict[str, str] = {}
 
     def fetch(path: str) -> dict[str, Any]:
@@ -60,8 +60,18 @@ def fetch_tree(
         os.link(held, target)
         return {"oid": file.oid, "size": file.size, "sha256": known[file.oid], "lfs": file.lfs}
 
-    with ThreadPoolExecutor(_THREADS) as executor:
-        return dict(zip(listed, executor.map(fetch, listed), strict=True))
+    try:
+        objects.mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(_THREADS) as executor:
+            return dict(zip(listed, executor.map(fetch, listed), strict=True))
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        raise InputError(
+            f"what is fetched cannot be written: {error.strerror}",
+            where=Where(str(folder)),
+            remedy="free some space there, or set TMPDIR to another place; then run the same command again.",
+        ) from error
 
 
 def _fetch(reader: HubReader, path: str, sha: str, file: File, held: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,12 @@ stdout = Console()
 
 
 def say(message: str) -> None:
-    """Plain lines of progress on stderr; what a terminal would obey is shown, not sent."""
-    stderr.print(_lines(message), markup=False, emoji=False, highlight=False, soft_wrap=True)
+    """Plain lines of progress on stderr; what a terminal would obey is shown, not sent.
+
+    A stderr that takes nothing, such as a log on a full disk, stops no work: the exit code and stdout stay right.
+    """
+    with contextlib.suppress(OSError):
+        stderr.print(_lines(message), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def show(text: str) -> None:

@@ -121,8 +121,10 @@ def append(path: Path, entry: Entry) -> None:
         InputError: the ledger cannot be written.
     """
     try:
-        with _locked(path.parent):
-            _append(path, entry)
+        # The ledger itself, not a link to it: it is replaced.
+        real = path.resolve()
+        with _locked(real.parent):
+            _append(real, entry)
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -134,7 +136,8 @@ def check_writable(path: Path) -> None:
         InputError: it cannot.
     """
     try:
-        with _locked(path.parent), _beside(path) as partial:
+        real = path.resolve()
+        with _locked(real.parent), _beside(real) as partial:
             partial.touch()
     except OSError as error:
         raise _unwritable(path, error) from error

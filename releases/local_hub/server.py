@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import re
 import socket
 from contextlib import suppress
@@ -13,6 +15,7 @@ from threading import Lock, Thread
 from time import sleep
 from typing import TYPE_CHECKING, Any, cast
 
+from builder.output import UNWRITABLE
 from releases.local_hub.faults import Fault, Faults, Recorded
 from releases.local_hub.gitcmd import GitError
 from releases.local_hub.http import Body, Reply, Request, error_reply
@@ -152,6 +155,10 @@ class _Handler(BaseHTTPRequestHandler):
         except (GitError, OSError) as error:
             if isinstance(error, ConnectionError):
                 raise
+            # A full disk, perhaps met by git: nothing that the same request a moment later would get over.
+            if getattr(error, "errno", None) in UNWRITABLE or os.strerror(errno.ENOSPC) in str(error):
+                what = " ".join(str(error).split())
+                return error_reply(HubError(HTTPStatus.INSUFFICIENT_STORAGE, f"The store cannot be written: {what}"))
             _LOG.exception("%s %s", self.command, self.path)
             return error_reply(HubError(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}"))
 

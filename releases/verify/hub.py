@@ -10,6 +10,7 @@ from huggingface_hub import HfApi, RepoFile, get_session, hf_hub_url
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # exported, by a lazy table
 
+from builder.output import UNWRITABLE
 from provenance.errors import InputError, RemoteError, Where
 from releases.git_objects import File, blob_sha, listed_file
 from releases.verify.findings import MAIN
@@ -157,6 +158,9 @@ class HubReader:
         except HfHubHTTPError as error:
             raise _failed(what, f"HTTP {error.response.status_code}", place) from None
         except (_HttpError, OSError) as error:
+            if isinstance(error, OSError) and error.errno in UNWRITABLE:
+                # Not the remote: this machine does not take what came.
+                raise
             raise _failed(what, f"{type(error).__name__}: {error}", place) from None
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             # What the client raises where an answer is not of the form that it expects.

@@ -10,6 +10,7 @@ from rich.text import Text
 from builder import documents
 from builder.card_numbers import code_span
 from builder.markdown import literal, longest_run
+from builder.output import whole_file
 from provenance.shown import visible
 from releases.verify.findings import LEDGER, LEDGER_BROKEN, MAIN, exit_code
 
@@ -113,9 +114,13 @@ def markdown(reports: Sequence[PinReport], levels: Sequence[str], facts: dict[st
 
 
 def write(reports: Sequence[PinReport], levels: Sequence[str], facts: dict[str, Any], path: Path) -> None:
-    """The report as a file: `.json`, or `.md`."""
+    """The report as a file: `.json`, or `.md`.
+
+    Raises:
+        InputError: it cannot be written.
+    """
     text = (
         documents.dump(document(reports, levels, facts)) if path.suffix == ".json" else markdown(reports, levels, facts)
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    with whole_file(path, "--report") as work:
+        work.write_text(text, encoding="utf-8", newline="\n")
