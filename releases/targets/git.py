@@ -5,6 +5,7 @@ git does the work through GitPython; `repo.git.add`, never `index.add`, which wo
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -132,7 +133,10 @@ class GitRemote:
             # Under another name first: half a repository is never seen.
             with tempfile.TemporaryDirectory(prefix=".new-", dir=path.parent) as folder:
                 bare = Path(folder) / "repo.git"
-                Repo.init(bare, bare=True, initial_branch=BRANCH).close()
+                try:
+                    Repo.init(bare, bare=True, initial_branch=BRANCH).close()
+                except GitCommandError as error:
+                    raise self._failed("make the repository", error) from None
                 if not path.exists():
                     bare.rename(path)
 
@@ -271,6 +275,12 @@ class GitRemote:
             return InputError(
                 "git does not know who you are",
                 remedy='tell it: git config --global user.name "..." and user.email "...".',
+            )
+        if any(os.strerror(number) in said for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT)):
+            return InputError(
+                f"cannot {what}: {said}",
+                where=where,
+                remedy="free some space where git writes, or name another place; then run the same command again.",
             )
         if _REJECTED.search(said):
             return OvertakenError(f"cannot {what}: {said}", where=where)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -250,6 +251,12 @@ class HubRemote:
             )
         if status in _OVERTAKEN:
             return OvertakenError(f"cannot {what}: {said}", where=Where(self.name))
+        if status == HTTPStatus.INSUFFICIENT_STORAGE:
+            return InputError(
+                f"cannot {what}: {said}",
+                where=Where(self.name),
+                remedy="free some space there, or name another place; then run the same command again.",
+            )
         if status in _PASSING:
             failed = self._failed(what, said)
             failed.wait = _asked_wait(error.response.headers)

@@ -7,6 +7,7 @@ stdout.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import inspect
@@ -29,14 +30,28 @@ if TYPE_CHECKING:
 TASK_FILE = "rcp_ndcg_tasks.py"
 VERSION = metadata.version("datasets")
 _LONGEST = 400
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 
 
 class OtherReleaseError(Exception):
     """What was loaded is another release than the one that was asked for."""
 
 
+class DiskFullError(Exception):
+    """What was to be loaded cannot be written here, which says nothing of the release."""
+
+
 class AsPublishedError(Exception):
     """It loads, but not as it was published."""
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """Whether a full disk is behind an error: libraries wrap what they meet."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def main() -> None:
@@ -84,6 +99,8 @@ class Loader:
                     self._check("sha", name, lambda c=config: self._load(c, self.revision))  # type: ignore[misc]
             if self._job["tasks"]:
                 self._check_tasks()
+        except DiskFullError as error:
+            self._say(gap="access", reason=str(error))
         except (BudgetSpentError, RemoteFailedError) as error:
             kind = "budget" if isinstance(error, BudgetSpentError) else "access" if error.refused else "remote"
             self._say(gap=kind, reason=str(error))
@@ -100,6 +117,8 @@ class Loader:
             failure = ("loads-another-release", str(error))
         except Exception as error:  # noqa: BLE001 - whatever a reader would meet is what is reported
             text = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
+            if _is_full(error):
+                raise DiskFullError(f"this machine's disk takes no more: {text}") from error
             failure = (f"unloadable-with-datasets-{VERSION}", f"by {by}: {text}")
         if self._paced.fault is not None:
             raise self._paced.fault

@@ -6,6 +6,7 @@ A run that gets to its end removes it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import threading
@@ -70,11 +71,17 @@ class State:
 
     def remove(self) -> None:
         """The run got to its end."""
-        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
     def _save(self) -> None:
+        """Keep what was found; where that cannot be written, the next run begins anew, and this one goes on."""
         self._unsaved = 0
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         partial = self._path.with_suffix(".partial")
-        partial.write_text(json.dumps(self._done), encoding="utf-8")
-        partial.replace(self._path)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_text(json.dumps(self._done), encoding="utf-8")
+            partial.replace(self._path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
