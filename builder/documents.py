@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from provenance.errors import DataError, InputError, Where
@@ -10,14 +11,19 @@ from provenance.errors import DataError, InputError, Where
 if TYPE_CHECKING:
     from pathlib import Path
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 def dump(document: Any) -> str:
     """JSON with indent 2, sorted keys, UTF-8, no NaN, a newline at the end (method spec section 9.3).
 
+    Half a surrogate pair, which UTF-8 does not have, stays the escape that it was read from.
+
     Raises:
         ValueError: the document holds a NaN or an infinity.
     """
-    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def write(document: Any, path: Path) -> None:

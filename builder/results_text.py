@@ -54,14 +54,12 @@ def as_document(results: Results) -> dict[str, Any]:
 
 def as_csv(results: Results) -> str:
     """One header, a line a table and system; unrounded fractions that read back exactly, empty where undefined."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["view", "metric", "ties", "model", *results.tables[0].columns])
+    lines = [_csv_line(["view", "metric", "ties", "model", *results.tables[0].columns])]
     for board in results.tables:
         for name, values in zip(board.rows, board.values.tolist(), strict=True):
             cells = ["" if math.isnan(value) else repr(value) for value in values]
-            writer.writerow([board.view, board.metric, board.ties, name, *cells])
-    return text.getvalue()
+            lines.append(_csv_line([board.view, board.metric, board.ties, name, *cells]))
+    return "".join(lines)
 
 
 def as_markdown(results: Results, labels: Mapping[str, str]) -> str:
@@ -160,6 +158,13 @@ def _defined(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_defined(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    line = io.StringIO(newline="")
+    # A cell is quoted for the signs of the line's end only: both of them, or a lone one would end a line.
+    csv.writer(line, lineterminator="\r\n").writerow(cells)
+    return line.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from typing import ClassVar
 from provenance.shown import excerpt, quoted, visible
 
 _LONGEST_LINE = 2000
+_LONGEST_PATH = 4096
 _OWN_LINE = "\n    "
 """How a list inside a message begins a line; no other line end is ours."""
 
@@ -40,7 +41,7 @@ class Where:
 
     def __str__(self) -> str:
         """`file, row 3, column 'gain', value nan`: only the parts that are known."""
-        parts = [] if self.file is None else [visible(self.file)]
+        parts = [] if self.file is None else [excerpt(visible(self.file), _LONGEST_PATH)]
         if self.row is not None:
             parts.append(f"row {self.row}")
         if self.column is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from builder.card_facts_results import LEVEL
 from builder.figures.style import BLUE, INK, MUTED, VERMILION, light_grid, new_figure
 from builder.leaderboard import MEAN, printed
-from provenance.shown import excerpt, visible
+from provenance.shown import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from builder.card_facts_results import Reading
     from builder.leaderboard import Leaderboard
 
-_LONGEST_NAME = 40
+_LONGEST_NAME = 30
 _ROW = 0.27
 _FRAME = 1.25
 _LINEAR_BELOW = 0.04045
@@ -129,4 +129,7 @@ def _readable_on(ground: Sequence[float]) -> str:
 
 def _literal(text: str) -> str:
     """Text from the benchmark file as it stands, on one line and cut where it is long: a dollar starts no formula."""
-    return excerpt(visible(text), _LONGEST_NAME).replace("$", r"\$")
+    shown = visible(text)
+    if len(shown) > _LONGEST_NAME:
+        shown = f"{shown[: _LONGEST_NAME - 1]}…"
+    return shown.replace("$", r"\$")

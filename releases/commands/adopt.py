@@ -13,7 +13,7 @@ from rich.text import Text
 from builder import demo
 from builder.benchmark import DEFAULT, load_benchmark
 from releases.adopt import Adopted, Adoption, kept_entries, releases_of
-from releases.ledger.chain import append, ledger_path, read_ledger
+from releases.ledger.chain import append, ledger_path, read_ledger, rewrite
 from releases.terminal import print_json, say, stderr
 from releases.verify.hub import HubReader
 from releases.verify.paced import Paced
@@ -56,26 +56,19 @@ def adopt(
         done = Adoption(reader, chosen, _upstream(chosen), Path(folder), say).adopt(kept, releases)
     replaced = len(entries) - len(kept)
     if done:
-        _write(path, kept, done)
+        _write(path, entries, kept, done)
     if json:
         print_json(_document(path, kept, done, replaced))
     _summarise(path, kept, done, replaced)
 
 
-def _write(path: Path, kept: Sequence[Entry], done: Sequence[Adopted]) -> None:
-    """Add to the ledger; where nothing is kept, write it beside itself and put it in its place when it is whole."""
-    if kept:
-        for item in done:
-            append(path, item.entry)
+def _write(path: Path, before: Sequence[Entry], kept: Sequence[Entry], done: Sequence[Adopted]) -> None:
+    """Add to the ledger; where nothing is kept, write it anew as a whole."""
+    if not kept:
+        rewrite(path, [item.entry for item in done], noted=before)
         return
-    new = path.with_name(f".{path.name}.adopted")
-    new.unlink(missing_ok=True)
-    try:
-        for item in done:
-            append(new, item.entry)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+    for item in done:
+        append(path, item.entry)
 
 
 def _upstream(benchmark: Benchmark) -> dict[str, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -53,7 +54,9 @@ def results(
     chosen = benchmark_of(tree, benchmark)
     own = {}
     for path in run or []:
-        name = path.name.split(".")[0] if not path.is_dir() else path.resolve().name
+        file = path.name.split(".")[0] if not path.is_dir() else path.resolve().name
+        # A file may be called what no text can hold.
+        name = os.fsencode(file).decode("utf-8", "backslashreplace")
         if name in own:
             raise UsageError(f"two runs are called '{name}'", remedy="rename a file: its name is the system's name.")
         own[name] = read_run(path)

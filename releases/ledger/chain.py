@@ -113,8 +113,8 @@ def head_digest(entries: Sequence[Entry]) -> str:
 def append(path: Path, entry: Entry) -> None:
     """Add an entry durably, all or nothing: the whole ledger is written beside itself and renamed.
 
-    Several processes may append at once: one after the other looks at what is there by then. An entry that is the
-    last line already (a run that died just after) is not added twice.
+    Several processes may append at once: one after the other looks at what is there by then. An entry that is there
+    already (of a run that died just after, or of another that did the same) is not added twice.
 
     Raises:
         SafetyError: the entry does not follow the ledger's last line: someone else published in between.
@@ -125,6 +125,30 @@ def append(path: Path, entry: Entry) -> None:
         real = path.resolve()
         with _locked(real.parent):
             _append(real, entry)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def rewrite(path: Path, entries: Sequence[Entry], *, noted: Sequence[Entry]) -> None:
+    """Put entries in the place of those that are only noted, durably, all or nothing; nothing, if they are there.
+
+    Raises:
+        SafetyError: the ledger holds something else by now: someone else wrote it in between.
+        InputError: the ledger cannot be written.
+    """
+    try:
+        real = path.resolve()
+        with _locked(real.parent):
+            found = read_ledger(real)
+            if found == tuple(entries):
+                return
+            if found != tuple(noted):
+                raise SafetyError(
+                    f"the ledger has changed while this ran: it ends with release {len(found)}",
+                    where=Where(str(path)),
+                    remedy="run the same command again.",
+                )
+            _write(real, "".join(f"{entry.line()}\n" for entry in entries))
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -145,7 +169,7 @@ def check_writable(path: Path) -> None:
 
 def _append(path: Path, entry: Entry) -> None:
     entries = read_ledger(path)
-    if entries and entries[-1] == entry:
+    if entry in entries:
         return
     if entry.previous != head_digest(entries) or entry.number != len(entries) + 1:
         raise SafetyError(
@@ -154,9 +178,13 @@ def _append(path: Path, entry: Entry) -> None:
             remedy="build the release again on top of it.",
         )
     before = _text(path) if path.is_file() else ""
+    _write(path, before + entry.line() + "\n")
+
+
+def _write(path: Path, text: str) -> None:
     with _beside(path) as partial:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(before + entry.line() + "\n")
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
