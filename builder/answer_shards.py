@@ -19,6 +19,7 @@ from builder.shards import Shard
 from builder.tables import conform, read_frame
 from provenance import bradley_terry, windows
 from provenance.errors import DataError, Where
+from provenance.shown import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -84,7 +85,7 @@ def _read(block: slices.Slice, stage: windows.Stage, pool: Path) -> pl.DataFrame
     if foreign.height:
         query, page = foreign.row(0)
         raise DataError(
-            f"a window of query '{query}' shows a page that is not in its pool ({foreign.height} such pairs)",
+            f"a window of query {quoted(query)} shows a page that is not in its pool ({foreign.height} such pairs)",
             where=Where(file, column="corpus-ids", value=page),
             remedy="the answers belong to another pool: judge and build from the same first stage.",
         )

@@ -16,6 +16,7 @@ from builder.answer_shards import Account, begin, frames, pairs
 from builder.judged import Judged
 from provenance import gain, irt, irt_objective
 from provenance.errors import DataError, Where
+from provenance.shown import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,7 +135,8 @@ def _abilities(tables: Tables, pool: Path, file: str) -> tuple[pl.DataFrame, Acc
     if missing.height:
         row = missing.row(0, named=True)
         raise DataError(
-            f"page '{row['corpus-id']}' of query '{row['query-id']}' has no ability ({missing.height} such pairs): "
+            f"page {quoted(row['corpus-id'])} of query {quoted(row['query-id'])} has no ability "
+            f"({missing.height} such pairs): "
             "no usable tournament answer reaches it",
             where=Where(file, column="query-id", value=row["query-id"]),
             remedy="ask the judge again for the windows of this query; a gain is never made up.",
@@ -157,7 +159,7 @@ def _counts(
         counts.append(irt.count(_named(placements, domain), _named(own, domain)))
     if not unread.is_empty():
         raise DataError(
-            f"no usable rubric answer reaches query '{unread[0]}' ({len(unread)} such queries): "
+            f"no usable rubric answer reaches query {quoted(unread[0])} ({len(unread)} such queries): "
             "it has no tau and alpha",
             where=Where(file, column="query-id", value=unread[0]),
             remedy="ask the judge again for the rubric windows of this query; a gain is never made up.",

@@ -10,10 +10,15 @@ import yaml
 
 from builder.layout import README
 from provenance.errors import DataError, InputError, Where
+from provenance.shown import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+_LONGEST_NAME = 255
+"""Bytes of one part of a path, on every file system that we know."""
 
 
 @dataclass(frozen=True)
@@ -121,19 +126,23 @@ def _config(card: Path, entry: Any) -> tuple[str, dict[str, tuple[str, ...]]]:
             raise DataError("an entry of data_files needs `split` and `path`", where=where)
         patterns = item["path"] if isinstance(item["path"], list) else [item["path"]]
         for pattern in patterns:
-            if not isinstance(pattern, str) or not _is_pattern(pattern):
-                raise DataError(f"the pattern {pattern!r} is no path inside the dataset", where=where)
+            if not isinstance(pattern, str) or not is_pattern(pattern):
+                raise DataError(f"the pattern {quoted(pattern)} is no path inside the dataset", where=where)
         splits[item["split"]] = tuple(patterns)
     return entry["config_name"], splits
 
 
-def _is_pattern(pattern: str) -> bool:
+def is_pattern(pattern: str) -> bool:
     """Whether a pattern names files of a folder, and only of it; what `Path.glob` cannot read is no pattern."""
     parts = PurePosixPath(pattern).parts
-    return bool(parts) and not any(part in {"/", ".."} or ("**" in part and part != "**") for part in parts)
+    too_long = any(len(part.encode("utf-8", "replace")) > _LONGEST_NAME for part in parts)
+    odd = any(part in {"/", "//", ".."} or ("**" in part and part != "**") for part in parts)
+    return bool(parts) and not odd and not too_long and "\0" not in pattern
 
 
 def _matches(path: Path, pattern: str, where: Where) -> list[Path]:
+    if not is_pattern(pattern):
+        raise DataError(f"the pattern {quoted(pattern)} is no path inside the dataset", where=where)
     found = sorted(file for file in path.glob(pattern) if file.is_file())
     if not found:
         raise InputError(

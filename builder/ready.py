@@ -11,6 +11,7 @@ import polars as pl
 from builder.layout import CRITERIA
 from provenance import gain
 from provenance.errors import DataError, Where
+from provenance.shown import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,7 +109,7 @@ def _refuse(bad: pl.DataFrame, what: str, column: str, file: str) -> None:
     if bad.height:
         row = bad.row(0, named=True)
         raise DataError(
-            f"{what}: query '{row['query-id']}', page '{row['corpus-id']}' ({bad.height} such rows)",
+            f"{what}: query {quoted(row['query-id'])}, page {quoted(row['corpus-id'])} ({bad.height} such rows)",
             where=Where(file, column=column, value=row[column]),
             remedy="the gains, the pool and the item parameters must come from one release.",
         )

@@ -14,6 +14,7 @@ import polars as pl
 from provenance import checks
 from provenance.errors import DataError, Where
 from provenance.ids import canonical
+from provenance.shown import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +59,7 @@ def check_first_stage(
         # An empty list for a query is data; no list at all is a file that was not written to its end.
         if retriever not in present:
             raise DataError(
-                f"the retriever '{retriever}' has no row for any query",
+                f"the retriever {quoted(retriever)} has no row for any query",
                 where=Where(file, column="retriever"),
                 remedy="add its lists, or remove it from the benchmark file's [fusion] retrievers.",
             )

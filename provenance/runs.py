@@ -9,6 +9,7 @@ import polars as pl
 from provenance import checks
 from provenance.errors import DataError, Where
 from provenance.ids import id_number
+from provenance.shown import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ def _refuse_missing(runs: pl.DataFrame, pool: pl.DataFrame, *, models: Sequence[
     for model in models:
         if model not in present:
             raise DataError(
-                f"the model '{model}' has no row",
+                f"the model {quoted(model)} has no row",
                 where=Where(file, column="model"),
                 remedy="add its scores, or remove it from the benchmark file's [rerankers].",
             )
@@ -94,7 +95,7 @@ def _refuse_missing(runs: pl.DataFrame, pool: pl.DataFrame, *, models: Sequence[
     missing = every.join(runs, on=_KEYS, how="anti").sort("model", id_number("query-id"), "query-id", "corpus-id")
     first = missing.row(0, named=True)
     raise DataError(
-        f"the model '{first['model']}' has no score for a page of the pool of query '{first['query-id']}' "
+        f"the model {quoted(first['model'])} has no score for a page of the pool of query {quoted(first['query-id'])} "
         f"({missing.height} such pairs)",
         where=Where(file, column="corpus-id", value=first["corpus-id"]),
         remedy="score it; where the model gave none, write the row with a null score.",

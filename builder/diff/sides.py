@@ -13,7 +13,7 @@ from builder import documents
 from builder.dataset_folder import DatasetFolder
 from builder.diff.rows import RowChanges, count, key, match
 from builder.digests import sha256_file
-from builder.layout import MANIFEST, PROVENANCE_KINDS, SCHEMAS, SUBSET_KINDS, config_name
+from builder.layout import MANIFEST, PROVENANCE_KINDS, SCHEMAS, SUBSET_KINDS, config_name, is_inside
 from builder.proofs.facts import Facts
 from builder.tables import batches, check_columns, open_parquet
 from builder.tree import ReleaseTree, open_tree
@@ -166,7 +166,7 @@ def _check_sizes(tree: ReleaseTree, files: Mapping[str, Mapping[str, Any]]) -> N
     }
     for name in sorted(tables | files.keys()):
         path = tree.path / name
-        size = path.stat().st_size if path.is_file() else None
+        size = path.stat().st_size if is_inside(name) and path.is_file() else None
         said = files.get(name, {}).get("bytes")
         if size is None or size != said or (name in tables and "content_sha256" not in files[name]):
             raise DataError(

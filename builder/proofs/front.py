@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from builder.dataset_folder import front_matter
+from builder.dataset_folder import front_matter, is_pattern
 from builder.json_schemas import shorten
 from builder.layout import README
 from provenance.errors import DataError
@@ -112,7 +112,8 @@ def _matches(front: Front, name: str, split: str, pattern: object, path: Path) -
         front.faults.append(("pattern", shorten(repr(pattern)), f"config '{name}' has a path that is no string"))
         return []
     parts = pattern.split("/")
-    if pattern.startswith(("/", "./")) or "\\" in pattern or ".." in parts or "" in parts or "://" in pattern:
+    foreign = pattern.startswith("./") or "\\" in pattern or "" in parts or "://" in pattern
+    if foreign or not is_pattern(pattern):
         front.faults.append(("pattern", pattern, f"config '{name}' has a path that is not one inside the dataset"))
         return []
     front.patterns.append((name, split, pattern))

@@ -110,14 +110,19 @@ def fault(
     return pl.DataFrame(
         {
             "rule": [rule],
-            "config": [config],
-            "file": [file],
+            "config": [None if config is None else _text(config)],
+            "file": [None if file is None else _text(file)],
             "row": [row],
-            "column": [column],
-            "value": [None if value is None else shorten(value if isinstance(value, str) else repr(value))],
+            "column": [None if column is None else _text(column)],
+            "value": [None if value is None else _text(shorten(value if isinstance(value, str) else repr(value)))],
             "query-id": [query_id],
             "corpus-id": [corpus_id],
-            "message": [message],
+            "message": [_text(message)],
         },
         schema=FAILURES,
     )
+
+
+def _text(said: str) -> str:
+    """What a document says, as text that a table can hold: half a surrogate pair by its escape."""
+    return said.encode("utf-8", "backslashreplace").decode("utf-8")
