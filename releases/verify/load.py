@@ -138,7 +138,8 @@ def run_job(loading: Loading, job: Mapping[str, Any], report: PinReport, budget:
         tempfile.TemporaryDirectory(prefix="release-load-", ignore_cleanup_errors=True) as home,
         (Path(home) / "stderr").open("w+") as errors,
         subprocess.Popen(  # noqa: S603  # a fixed program text; the interpreter is the caller's own choice
-            [loading.python, "-P", "-c", _START.format(root=str(_ROOT))],
+            # -B: a full disk must not leave half a compiled module in this checkout.
+            [loading.python, "-B", "-P", "-c", _START.format(root=str(_ROOT))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -116,7 +116,7 @@ def files_of(benchmark: Benchmark) -> dict[str, str]:
     return dict.fromkeys(["paper/corpus-00000-of-00001.parquet", *names], "0" * 64)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(TEXTS)
 def test_task_file(text: str) -> None:
     """The program is the same as with benign names; its strings, read as text, give the names back."""
@@ -144,7 +144,7 @@ class _Blank(ast.NodeTransformer):
         return ast.Constant("") if isinstance(node.value, str) else node
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(TEXTS)
 def test_definitions_for_mteb(text: str) -> None:
     """The classes for mteb are the same but for their strings."""
