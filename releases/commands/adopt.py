@@ -12,6 +12,7 @@ from rich.text import Text
 
 from builder import demo
 from builder.benchmark import DEFAULT, load_benchmark
+from provenance.shown import plain
 from releases.adopt import Adopted, Adoption, kept_entries, releases_of
 from releases.ledger.chain import append, ledger_path, read_ledger, rewrite
 from releases.terminal import print_json, say, stderr
@@ -52,7 +53,7 @@ def adopt(
         kept = kept_entries(entries, releases, path)
         ignored = sorted(tags.keys() - {tag for _, tag, _ in releases})
         if ignored:
-            say(f"tags that are no release (v<N>-<judge>): {', '.join(ignored)}")
+            say(f"tags that are no release (v<N>-<judge>): {', '.join(map(plain, ignored))}")
         done = Adoption(reader, chosen, _upstream(chosen), Path(folder), say).adopt(kept, releases)
     replaced = len(entries) - len(kept)
     if done:

@@ -79,7 +79,7 @@ def results(
     else:
         _print_tables(found, labels, list(own))
     for remark in remarks(found):
-        say(f"note: {remark}")
+        say(visible(f"note: {remark}"))
 
 
 def _print_tables(found: Results, labels: dict[str, str], own: list[str]) -> None:

@@ -137,7 +137,7 @@ def _summarise(result: Validation, report_file: Path | None, *, strict: bool) ->
 
 def _details(outcome: Outcome) -> None:
     for gap in outcome.gaps[:_FEW]:
-        say(f"{outcome.proof} not provable: {gap}")
+        say(visible(f"{outcome.proof} not provable: {gap}"))
     if len(outcome.gaps) > _FEW:
         say(f"{outcome.proof} not provable: ... and {len(outcome.gaps) - _FEW} more")
     shown = [(name, value) for name, value in outcome.measures.items() if value and _is_shown(name)]
@@ -146,7 +146,7 @@ def _details(outcome: Outcome) -> None:
     for named in dict.fromkeys(warning.rule for warning in outcome.warnings):
         messages = [warning.message for warning in outcome.warnings if warning.rule == named]
         for message in messages[:_FEW]:
-            say(f"{outcome.proof} warning, {named}: {message}")
+            say(visible(f"{outcome.proof} warning, {named}: {message}"))
         if len(messages) > _FEW:
             say(f"{outcome.proof} warning, {named}: ... and {len(messages) - _FEW} more (--json lists all)")
     counts = dict(outcome.failures.group_by("rule").len().iter_rows())

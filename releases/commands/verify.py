@@ -13,6 +13,7 @@ import typer
 from builder.benchmark import DEFAULT, load_benchmark
 from builder.demo import default_cache
 from provenance.errors import DataError, UsageError, Where
+from provenance.shown import visible
 from releases.ledger.chain import find, head_digest, ledger_path, read_ledger
 from releases.terminal import print_json, say, stderr
 from releases.verify import show
@@ -99,7 +100,7 @@ def _end(
     if json:
         print_json(show.document(reports, asked.levels, facts))
     for line in show.lines(reports):
-        say(line)
+        say(visible(line))
     stderr.print(show.table(reports, asked.levels))
     say(f"{facts['place']}: {show.summary(reports, facts['requests'])}")
     advice = show.next_step(reports)
