@@ -26,7 +26,7 @@ from releases.commands.tasks import tasks
 from releases.commands.validate import validate
 from releases.commands.verify import verify
 from releases.commands.withdraw import withdraw
-from releases.terminal import say
+from releases.terminal import one_document, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,8 @@ def run(arguments: Sequence[str]) -> int:
     unreachable; 5 refused for safety; 6 the remote failed; 130 interrupted.
     """
     try:
-        return _run(arguments)
+        with one_document(wanted="--json" in arguments):
+            return _run(arguments)
     except ReleaseError as error:
         say(f"error: {error}")
         return error.exit_code

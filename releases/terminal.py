@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shlex
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,14 +13,18 @@ from rich.console import Console
 
 from builder import documents
 from builder.benchmark import DEFAULT
+from provenance.errors import ReleaseError
 from provenance.shown import excerpt, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from builder.benchmark import Benchmark
 
 _LONGEST_LINE = 4000
+
+_printed = ContextVar("printed", default=False)
 
 stderr = Console(stderr=True)
 stdout = Console()
@@ -53,4 +59,25 @@ def as_typed(
 
 def print_json(document: Any) -> None:
     """One JSON document on stdout, nothing else."""
+    _printed.set(True)
     typer.echo(documents.dump(document), nl=False)
+
+
+@contextlib.contextmanager
+def one_document(*, wanted: bool) -> Iterator[None]:
+    """Around a command: where a document was `wanted` and an error came before it, the document tells of the error."""
+    _printed.set(False)
+    try:
+        yield
+    except ReleaseError as error:
+        if wanted and not _printed.get():
+            where = None if error.where is None else {name: _json(value) for name, value in vars(error.where).items()}
+            print_json(
+                {"error": {"exit_code": error.exit_code, "what": error.what, "where": where, "next": error.remedy}}
+            )
+        raise
+
+
+def _json(value: object) -> str | int | float | bool | None:
+    finite = not isinstance(value, float) or math.isfinite(value)
+    return value if value is None or (isinstance(value, str | int | float) and finite) else repr(value)
