@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import math
 import tomllib
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builder.json_schemas import Validator, not_finite, schema, shorten
+from builder import json_schemas
 from provenance.errors import BenchmarkError, InputError, Where
 from provenance.shown import quoted
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 DEFAULT = "vidore_v3"
+_DEEPEST = 20
 
 
 @dataclass(frozen=True)
@@ -161,14 +163,14 @@ def parse_benchmark(content: bytes, *, source: Path) -> Benchmark:
     where = str(source)
     try:
         document = tomllib.loads(content.decode("utf-8"))
-    # Also what tomllib lets through: an integer of thousands of digits, arrays nested without end.
+        odd = list(_odd_values(document))
     except (ValueError, RecursionError) as error:
+        # TOMLDecodeError, UnicodeDecodeError, and an integer of so many digits that Python does not read it.
         raise BenchmarkError(
             f"not a TOML file: {error}", where=Where(where), remedy="mend the line that the message names."
         ) from error
-    faults = [f"{path}: {value} is not a finite number" for path, value in not_finite(document)]
-    faults += [_describe(error) for error in Validator(schema("benchmark")).iter_errors(document)]
-    faults = faults or list(_cross_checks(document))
+    faults = odd or [_describe(error) for error in json_schemas.errors(document, "benchmark")]
+    faults = faults or [*_cross_checks(document), *_address_checks(document)]
     if faults:
         raise BenchmarkError(
             "the benchmark file breaks its schema:\n    " + "\n    ".join(sorted(faults)),
@@ -225,6 +227,27 @@ def _construct(document: dict[str, Any], source: Path, sha256: str) -> Benchmark
     )
 
 
+def _odd_values(node: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Values that TOML can write and nothing here can use."""
+    if len(path) > _DEEPEST:
+        yield f"{path[0]}: nested deeper than {_DEEPEST}"
+    elif isinstance(node, dict | list):
+        for key, child in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from _odd_values(child, (*path, str(key)))
+    elif isinstance(node, float) and not math.isfinite(node):
+        yield f"{'.'.join(path)}: {node} is not a finite number"
+    elif isinstance(node, int) and not -(2**63) <= node < 2**63:
+        yield f"{'.'.join(path)}: an integer that does not fit 64 bits"
+
+
+def _address_checks(document: dict[str, Any]) -> Iterator[str]:
+    """Addresses that no file system takes."""
+    for table, key in (("domains", "upstream"), ("judges", "inputs")):
+        for name, entry in document[table].items():
+            if "\0" in entry.get(key, ""):
+                yield f"{table}.{name}.{key}: an address with a NUL character"
+
+
 def _cross_checks(document: dict[str, Any]) -> Iterator[str]:
     """Rules between keys, which JSON Schema does not express."""
     for name, domain in document["domains"].items():
@@ -253,7 +276,7 @@ def _describe(error: ValidationError) -> str:
     if error.validator != "additionalProperties" or not (
         isinstance(error.schema, dict) and isinstance(error.instance, dict)
     ):
-        return f"{path}: {shorten(error.message)}"
+        return f"{path}: {json_schemas.shorten(error.message)}"
     known = list(error.schema.get("properties", {}))
     lines = []
     for key in sorted(set(error.instance) - set(known)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from builder import documents
 from builder.card_facts_judging import Calibration, StageFacts, calibration, stages
 from builder.card_facts_pool import DomainFacts, FusionFacts, domain_facts, fusion_facts
 from builder.card_facts_results import ResultFacts, result_facts
@@ -139,7 +140,7 @@ def read_facts(
             where=Where(str(path / RELEASES), column="benchmark"),
             remedy="name the tree's benchmark file with --benchmark.",
         )
-    releases = tree.releases["releases"]
+    releases = documents.read_as(path / RELEASES, "releases")["releases"]
     judge = benchmark.judge(releases[-1]["judge"]["name"])
     account = tree.windows(judge.name)
     domains = tuple(domain_facts(tree, benchmark, domain) for domain in benchmark.domains)

@@ -10,6 +10,7 @@ import polars as pl
 
 from builder.judged import STAGES
 from builder.layout import CRITERIA
+from provenance.errors import DataError, Where
 from provenance.gain import probabilities
 from provenance.windows import FITTED, OUTCOMES
 
@@ -155,6 +156,12 @@ def calibration(tree: ReleaseTree, benchmark: Benchmark, judge: str) -> Calibrat
         if tree.has("calibration"):
             table = tree.table("calibration", split=domain).select("query-id", "tau", "alpha")
             scales.append(table.unique("query-id", maintain_order=True).select("tau", "alpha"))
+    if passes and not any(n.sum() for _, n, _ in passes):
+        raise DataError(
+            "no verdict is about a pair of the qrels",
+            where=Where(str(tree.path), column="judge_criteria"),
+            remedy="both must come from one release.",
+        )
     pairs = pl.concat(judged)
     thetas = np.sort(pairs["theta"].to_numpy())
     scale = pl.concat(scales).sort("tau", "alpha") if scales else None

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from builder import yaml_documents
 from builder.layout import README
 from provenance.errors import DataError, InputError, Where
 from provenance.shown import quoted
@@ -72,7 +71,10 @@ def open_dataset(path: Path) -> DatasetFolder:
             remedy="check the URI; a dataset folder has its card and its Parquet files.",
         )
     configs: dict[str, dict[str, tuple[str, ...]]] = {}
-    for entry in front_matter(card).get("configs") or []:
+    entries = front_matter(card).get("configs") or []
+    if not isinstance(entries, list):
+        raise DataError("`configs` is no list", where=Where(str(card), column="configs", value=entries))
+    for entry in entries:
         name, splits = _config(card, entry)
         if name in configs:
             raise DataError(f"config '{name}' stands twice", where=Where(str(card), column="configs"))
@@ -101,10 +103,12 @@ def front_matter(card: Path) -> dict[str, Any]:
     if start or not (end or rest.endswith("\n---")):
         raise DataError("the card has no front matter between two lines of ---", where=Where(str(card)))
     try:
-        parsed = yaml.safe_load(block.removesuffix("\n---"))
-    except (yaml.YAMLError, RecursionError) as error:
+        parsed = yaml_documents.parse(block.removesuffix("\n---"))
+    except ValueError as error:
         raise DataError(
-            f"the front matter is not YAML: {' '.join(str(error).split())}", where=Where(str(card))
+            f"the front matter is not YAML that we take: {error}",
+            where=Where(str(card)),
+            remedy="mend what the message names: each key once, plain values, quoted strings.",
         ) from error
     if not isinstance(parsed, dict):
         raise DataError("the front matter is no mapping", where=Where(str(card)))
@@ -124,7 +128,11 @@ def _config(card: Path, entry: Any) -> tuple[str, dict[str, tuple[str, ...]]]:
     for item in data_files:
         if not isinstance(item, dict) or not isinstance(item.get("split"), str) or "path" not in item:
             raise DataError("an entry of data_files needs `split` and `path`", where=where)
+        if item["split"] in splits:
+            raise DataError(f"split '{item['split']}' stands twice", where=where)
         patterns = item["path"] if isinstance(item["path"], list) else [item["path"]]
+        if not patterns:
+            raise DataError(f"split '{item['split']}' names no file", where=where)
         for pattern in patterns:
             if not isinstance(pattern, str) or not is_pattern(pattern):
                 raise DataError(f"the pattern {quoted(pattern)} is no path inside the dataset", where=where)
@@ -137,13 +145,17 @@ def is_pattern(pattern: str) -> bool:
     parts = PurePosixPath(pattern).parts
     too_long = any(len(part.encode("utf-8", "replace")) > _LONGEST_NAME for part in parts)
     odd = any(part in {"/", "//", ".."} or ("**" in part and part != "**") for part in parts)
-    return bool(parts) and not odd and not too_long and "\0" not in pattern
+    # Each further `**` multiplies the work.
+    return bool(parts) and not odd and not too_long and "\0" not in pattern and parts.count("**") <= 1
 
 
 def _matches(path: Path, pattern: str, where: Where) -> list[Path]:
     if not is_pattern(pattern):
         raise DataError(f"the pattern {quoted(pattern)} is no path inside the dataset", where=where)
-    found = sorted(file for file in path.glob(pattern) if file.is_file())
+    try:
+        found = sorted(file for file in path.glob(pattern) if file.is_file())
+    except OSError as error:
+        raise DataError(f"the pattern {quoted(pattern)} cannot be looked for: {error.strerror}", where=where) from error
     if not found:
         raise InputError(
             f"the pattern '{pattern}' of the card matches no file",

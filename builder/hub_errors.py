@@ -26,7 +26,8 @@ WITHOUT_NETWORK = (
 _LOG_IN = "log in with an account that may read it (hf auth login, or HF_TOKEN)."
 
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
-_RESET = re.compile(r"\bt=(\d+)")
+_RESET = re.compile(r"\bt=([0-9]+)")
+_SECONDS = re.compile(r"[0-9]{1,9}")
 _LONGEST = 200
 
 
@@ -140,4 +141,4 @@ def _asked_wait(error: Exception) -> int | None:
         return None
     match = _RESET.search(error.response.headers.get("RateLimit", ""))
     after = match[1] if match is not None else error.response.headers.get("Retry-After", "")
-    return int(after) if after.isdecimal() else None
+    return int(after) if _SECONDS.fullmatch(after) else None

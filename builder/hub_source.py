@@ -25,6 +25,7 @@ from huggingface_hub import HfApi, constants, snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # exported, by a lazy table
 
+from builder import documents, hub_replies
 from builder.hub_errors import AGAIN, HttpError, reason, wait_before
 from builder.layout import is_inside
 from provenance.errors import DataError, InputError, SafetyError, Where
@@ -123,9 +124,11 @@ class _HubSource:
                 where=Where(self.uri),
                 remedy="add @TAG or @SHA (40 hexadecimal digits).",
             )
-        refs = self._ask(lambda: self.api.list_repo_refs(self.repo_id, repo_type="dataset"))
-        tags = {tag.name: tag.target_commit for tag in refs.tags}
-        branches = {branch.name: branch.target_commit for branch in refs.branches}
+        branches, tags = self._ask(
+            lambda: hub_replies.refs(
+                self.api.list_repo_refs(self.repo_id, repo_type="dataset"), target=hub_replies.text
+            )
+        )
         name = revision or _MAIN
         if name in tags:
             return tags[name]
@@ -202,33 +205,21 @@ class _HubSource:
     def _kept_listing(self, sha: str) -> list[Listed]:
         """What an earlier run learnt of a commit, which never changes; empty if nothing."""
         path = self._listing_path(sha)
-        return [Listed(**row) for row in json.loads(path.read_text(encoding="utf-8"))] if path.is_file() else []
+        try:
+            rows = documents.parse(path.read_bytes()) if path.is_file() else []
+            return [_checked(row["path"], row["size"], row["blob"], row["sha256"]) for row in rows]
+        except (ValueError, TypeError, LookupError):
+            # Damaged: it is asked for again.
+            return []
 
     def _listing(self, sha: str) -> list[Listed]:
         """What a commit holds, as the Hub says; kept for later runs."""
-        info = self._ask(
-            lambda: self.api.dataset_info(self.repo_id, revision=sha, files_metadata=True, timeout=_ONE_CALL)
-        )
-        if info.sha != sha:
+        found, listing = self._ask(lambda: self._listed(sha))
+        if found != sha:
             raise SafetyError(
-                f"the Hub answers with {info.sha}, not the commit that was asked for",
+                f"the Hub answers with {found}, not the commit that was asked for",
                 where=Where(self.uri),
                 remedy="check HF_ENDPOINT.",
-            )
-        listing = []
-        for file in info.siblings or []:
-            if file.size is None or file.blob_id is None:
-                raise InputError(
-                    "the Hub does not say how long this file is", where=Where(f"{self.uri}: {file.rfilename}")
-                )
-            if not is_inside(file.rfilename):
-                raise SafetyError(
-                    "the Hub lists a file outside the repository",
-                    where=Where(self.uri, value=file.rfilename),
-                    remedy="nothing was fetched: do not use this repository, and check HF_ENDPOINT.",
-                )
-            listing.append(
-                Listed(file.rfilename, file.size, file.blob_id, None if file.lfs is None else file.lfs.sha256)
             )
         path = self._listing_path(sha)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -237,6 +228,23 @@ class _HubSource:
         Path(temporary.name).replace(path)
         return listing
 
+    def _listed(self, sha: str) -> tuple[str | None, list[Listed]]:
+        """Which commit the Hub says that it lists, and its files."""
+        info = self.api.dataset_info(self.repo_id, revision=sha, files_metadata=True, timeout=_ONE_CALL)
+        rows = []
+        for file in info.siblings or []:
+            name = hub_replies.text(file.rfilename)
+            if not is_inside(name):
+                raise SafetyError(
+                    "the Hub lists a file outside the repository",
+                    where=Where(self.uri, value=name),
+                    remedy="nothing was fetched: do not use this repository, and check HF_ENDPOINT.",
+                )
+            sha256 = None if file.lfs is None else file.lfs.sha256
+            rows.append((name, _checked(name, file.size, file.blob_id, sha256)))
+        found = None if info.sha is None else hub_replies.commit(info.sha)
+        return found, list(hub_replies.unique(rows).values())
+
     def _ask(self, call: Callable[[], T]) -> T:
         """One call of the API, tried a few times, within `_PATIENCE` seconds in all."""
         end = monotonic() + _PATIENCE
@@ -244,7 +252,7 @@ class _HubSource:
         while True:
             try:
                 return within(min(_ONE_CALL, max(end - monotonic(), 0.0)), call)
-            except (HttpError, OSError, ValueError, KeyError, TypeError) as error:
+            except (HttpError, OSError, *hub_replies.NONSENSE) as error:
                 wait = wait_before(error, attempt)
                 if wait is None or attempt == _TRIES or monotonic() + wait >= end:
                     raise self._explain(error) from error
@@ -257,6 +265,16 @@ class _HubSource:
             error = error.__cause__
         what, remedy = reason(error, self.repo_id, self.api.endpoint)
         return InputError(what, where=Where(self.uri), remedy=remedy)
+
+
+def _checked(path: object, size: object, blob: object, sha256: object) -> Listed:
+    """A row of a listing, or a ValueError."""
+    return Listed(
+        hub_replies.path(path),
+        hub_replies.size(size),
+        hub_replies.commit(blob),
+        None if sha256 is None else hub_replies.sha256(sha256),
+    )
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from builder import documents, slices
 from builder.layout import FUSED, MANIFEST, README, RELEASES, SCHEMAS, config_name
 from builder.releases_document import FORMAT
-from builder.tables import batches, check_columns, read_frame, refuse_bad_values
+from builder.tables import batches, check_columns, read_frame, readable, refuse_bad_values
 from builder.tree import open_tree
 from provenance.errors import DataError, InputError, Where
 
@@ -84,7 +84,9 @@ class Pieces:
         for path in self.paths:
             check_columns(path, schema)
             for batch in batches(path, schema.names):
-                frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch]).cast(schema)))
+                with readable(path):
+                    table = pa.Table.from_batches([batch]).cast(schema)
+                frame = pl.DataFrame(pl.from_arrow(table))
                 refuse_bad_values(frame, path)
                 yield frame
 
@@ -160,9 +162,7 @@ class PipelineInputs:
     def item_params(self) -> dict[str, Any]:
         """See `JudgeInputs`."""
         path = self._calibration / "item_params.json"
-        document = documents.read(path)
-        if not isinstance(document, dict):
-            raise DataError("not an object", where=Where(str(path)))
+        document: dict[str, Any] = documents.read_as(path, "item_params")
         return document
 
     def windows(self) -> dict[str, Any] | None:
@@ -237,7 +237,8 @@ class TreeInputs:
         """See `JudgeInputs`; a release made by this tool says so of itself."""
         if not (self.path / RELEASES).is_file() or self._tree.releases.get("format") != FORMAT:
             return "elsewhere"
-        return str(self._tree.releases["releases"][-1]["calibration"]["made"])
+        calibration = self._tree.entries[-1].get("calibration")
+        return str(calibration.get("made", "elsewhere")) if isinstance(calibration, dict) else "elsewhere"
 
     def answers(self, stage: str, domain: str) -> Path:
         """A release tree holds no raw answers: asking is a bug of the caller."""
@@ -288,8 +289,7 @@ def refuse_changed(inputs: Path, digests: Mapping[Path, str]) -> None:
     """
     if not (inputs / MANIFEST).is_file():
         return
-    manifest = documents.read(inputs / MANIFEST)
-    described = manifest.get("files", {}) if isinstance(manifest, dict) else {}
+    described = open_tree(inputs).manifest["files"]
     for path, digest in digests.items():
         name = path.relative_to(inputs).as_posix()
         said = described.get(name, {}).get("sha256")

@@ -53,11 +53,16 @@ def schema(name: str) -> Mapping[str, Any]:
     return document
 
 
+def errors(document: object, name: str) -> list[ValidationError]:
+    """What jsonschema says of a document under the schema `name`, by place."""
+    return sorted(Validator(schema(name)).iter_errors(document), key=lambda error: list(map(str, error.path)))
+
+
 def faults(document: object, name: str) -> Iterator[tuple[str, str, object, str]]:
     """Each fault of a document under the schema `name`: path (`windows.0.count`), keyword, value, message."""
     for path, value in not_finite(document):
         yield path, "finite", value, f"{value} is not a finite number"
-    for error in sorted(Validator(schema(name)).iter_errors(document), key=lambda error: list(map(str, error.path))):
+    for error in errors(document, name):
         path = ".".join(str(part) for part in error.absolute_path)
         yield path, str(error.validator), error.instance, shorten(error.message)
 

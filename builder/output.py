@@ -180,7 +180,8 @@ def _foreign(destination: Path) -> list[str]:
     if not (destination / MANIFEST).is_file():
         return []
     manifest = documents.read(destination / MANIFEST)
-    known = {MANIFEST, *(manifest.get("files", {}) if isinstance(manifest, dict) else {})}
+    listed = manifest.get("files") if isinstance(manifest, dict) else None
+    known = {MANIFEST, *(listed if isinstance(listed, dict) else {})}
     found = (path.relative_to(destination).as_posix() for path in destination.rglob("*") if not path.is_dir())
     return sorted(name for name in found if name not in known)
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import math
 import re
 import zlib
@@ -26,8 +25,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
-from builder.tables import open_parquet, read_frame
+from builder import documents
+from builder.tables import check_columns, open_parquet, read_frame
+from provenance import checks
 from provenance.errors import DataError, InputError, UsageError, Where
+from provenance.numbers import decimal
 from provenance.shown import quoted
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ COLUMNS = ("query-id", "corpus-id", "score")
 SUBSET = "subset"
 _TREC_FIELDS = 6
 _EXACT_INTEGER = 2**53
+_LONGEST_TEXT = 2**30
+"""Bytes that a zipped run may unpack to: some ten times as many as a run of ViDoRe v3 has."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SCHEMA = {"query-id": pl.String(), "corpus-id": pl.String(), "score": pl.Float64()}
 
@@ -90,13 +94,24 @@ def _read_file(path: Path) -> pl.DataFrame:
 
 
 def _parquet(path: Path) -> pl.DataFrame:
+    check_columns(path, pa.schema([("query-id", pa.string()), ("corpus-id", pa.string())]))
     with open_parquet(path) as file:
         found = file.schema_arrow
-    whole = "score" in found.names and pa.types.is_integer(found.field("score").type)
+    whole = found.names.count("score") == 1 and pa.types.is_integer(found.field("score").type)
     fields = [("query-id", pa.string()), ("corpus-id", pa.string()), ("score", pa.int64() if whole else pa.float64())]
     if SUBSET in found.names:
         fields.append((SUBSET, pa.string()))
     run = read_frame(path, pa.schema(fields), nullable=frozenset({"score"}))
+    for name, kind in zip(run.columns, run.dtypes, strict=True):
+        if kind == pl.String:
+            checks.refuse(
+                run,
+                pl.col(name) == "",
+                f"'{name}' is empty",
+                column=name,
+                file=str(path),
+                remedy="name it in every row.",
+            )
     wide = (
         run.with_row_index("row").filter(~pl.col("score").is_between(-_EXACT_INTEGER, _EXACT_INTEGER))
         if whole
@@ -148,8 +163,8 @@ def _csv_rows(path: Path, lines: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 def _json_rows(path: Path, lines: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     for row, line in enumerate(lines):
         try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            entry = documents.parse(line)
+        except ValueError as error:
             raise DataError(
                 f"not a JSON object: {error}",
                 where=Where(str(path), row, value=line),
@@ -183,7 +198,7 @@ def _trec_rows(path: Path, lines: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 def _parse_score(path: Path, row: int, text: str) -> float:
     try:
-        return float(text.replace("_", "no digit"))  # Python alone reads 1_0 as ten
+        return decimal(text)
     except ValueError as error:
         raise DataError(
             "the score is no number",
@@ -205,13 +220,20 @@ def _frame(rows: Iterator[tuple[Any, ...]], path: Path) -> pl.DataFrame:
 
 
 def _content(path: Path, *, zipped: bool) -> bytes:
-    content = path.read_bytes()
     if not zipped:
-        return content
+        return path.read_bytes()
     try:
-        return gzip.decompress(content)
+        with gzip.open(path) as file:
+            content = file.read(_LONGEST_TEXT + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"not a gzip file: {error}", where=Where(str(path)), remedy="write the run again.") from error
+    if len(content) > _LONGEST_TEXT:
+        raise DataError(
+            f"it unpacks to more than {_LONGEST_TEXT:,} bytes",
+            where=Where(str(path)),
+            remedy="write the run as Parquet, or a file a subset into a folder.",
+        )
+    return content
 
 
 def _lines(path: Path, *, zipped: bool) -> list[str]:

@@ -135,8 +135,7 @@ def _runs(tree: ReleaseTree, domain: str, matched: Mapping[str, MatchedRun]) -> 
 
 def _simulated(tree: ReleaseTree) -> bool:
     """What the tree's own entry in releases.json (the last one) says of its judge."""
-    releases = tree.releases.get("releases") or [{}]
-    judge = releases[-1].get("judge")
+    judge = tree.entries[-1].get("judge") if tree.entries else None
     return isinstance(judge, dict) and judge.get("simulated") is True
 
 

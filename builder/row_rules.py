@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from builder.json_schemas import Validator, shorten
 from builder.row_compiler import Check, Residual, RowRules, compile_rows
+from builder.tables import plain, sound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,21 +46,21 @@ def check_file(path: Path, schema: Mapping[str, Any]) -> tuple[int, pl.DataFrame
     """Rows read, and every failure (`ROW_FAILURES`; a row of -1 means the whole file).
 
     Raises:
-        OSError, pyarrow.ArrowException: the file cannot be read.
+        OSError, pyarrow.ArrowException: the file cannot be read, or holds strings that are not UTF-8.
         DataError: the schema uses an unknown keyword.
     """
     with pq.ParquetFile(path, memory_map=False) as file:
         metadata = file.metadata
         stored = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * max(metadata.num_rows, 1) // max(stored, 1)))
-        return check_batches(file.iter_batches(batch_size=rows), file.schema_arrow, schema)
+        return check_batches(map(sound, file.iter_batches(batch_size=rows)), file.schema_arrow, schema)
 
 
 def check_batches(
     batches: Iterator[pa.RecordBatch], arrow: pa.Schema, schema: Mapping[str, Any]
 ) -> tuple[int, pl.DataFrame]:
     """As `check_file`, over record batches that share the Arrow schema `arrow`."""
-    empty = widen(pl.DataFrame(pl.from_arrow(arrow.empty_table())))
+    empty = widen(pl.DataFrame(pl.from_arrow(plain(arrow).empty_table())))
     rules = compile_rows(schema, empty.schema)
     failures = [
         _frame([{"rule": fault.keyword, "row": -1, "column": fault.column, "message": fault.message}])

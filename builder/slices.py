@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builder.tables import check_columns, open_parquet, readable, refuse_bad_values
+from builder.tables import check_columns, open_parquet, readable, refuse_bad_values, sound
 from provenance.errors import DataError, Where
 from provenance.ids import canonical
 
@@ -79,7 +79,7 @@ def read(part: Slice, schema: pa.Schema, *, nullable: frozenset[str] = frozenset
             sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             for group in groups:
                 row = start + sum(sizes[:group])
-                for batch in file.iter_batches(_BATCH, row_groups=[group], columns=schema.names):
+                for batch in map(sound, file.iter_batches(_BATCH, row_groups=[group], columns=schema.names)):
                     mask = pc.is_in(batch.column(part.column).cast(pa.string()), wanted)
                     kept.append(pa.Table.from_batches([batch.filter(mask)]).select(schema.names).cast(schema))
                     numbers.append(row + np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
@@ -122,7 +122,7 @@ def _scan(files: Sequence[Path], column: str, schema: pa.Schema) -> dict[str, _P
         row = 0
         with open_parquet(path) as file, readable(path):
             for group in range(file.num_row_groups):
-                values = file.read_row_group(group, [column]).column(0).cast(pa.string())
+                values = sound(file.read_row_group(group, [column])).column(0).cast(pa.string())
                 if values.null_count:
                     with numbered(row + np.arange(len(values)), str(path)):
                         refuse_bad_values(pl.DataFrame({column: pl.Series(pl.from_arrow(values))}), path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 import pyarrow as pa
@@ -32,6 +32,11 @@ CORPUS_METADATA = {
 }
 """Schema metadata of corpus files, and of no other: without it the image column loads as a plain struct."""
 
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What Arrow raises for a damaged file; the last for a column's name."""
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+
 IMAGE_ROWS = 100
 TABLE_ROWS = 262_144
 
@@ -56,7 +61,7 @@ def readable(path: Path) -> Iterator[None]:
     """What Arrow raises in the block about a damaged file becomes a `DataError` that names it."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise _unreadable(path, error) from error
 
 
@@ -67,13 +72,43 @@ def read_arrow(path: Path, columns: list[str] | None = None) -> pa.Table:
         InputError, DataError: as `open_parquet`; a damaged page inside the file is a DataError too.
     """
     with open_parquet(path) as file, readable(path):
-        return file.read(columns=columns)
+        return sound(file.read(columns=columns))
 
 
 def batches(path: Path, columns: list[str] | None = None, *, rows: int = TABLE_ROWS) -> Iterator[pa.RecordBatch]:
     """The rows of a Parquet file in order, a batch at a time; errors as `read_arrow`."""
     with open_parquet(path) as file, readable(path):
-        yield from file.iter_batches(batch_size=rows, columns=columns)
+        for batch in file.iter_batches(batch_size=rows, columns=columns):
+            yield sound(batch)
+
+
+def sound(rows: Rows) -> Rows:
+    """The rows without metadata, if their strings are UTF-8 and their offsets in bounds.
+
+    Arrow does not check that as it reads, and Polars believes it.
+
+    Raises:
+        pyarrow.ArrowInvalid: they are not, or a column is of a type at which Polars falls over.
+    """
+    for field in rows.schema:
+        _refuse_unknown(field)
+    rows.validate(full=True)
+    return type(rows).from_arrays(rows.columns, schema=plain(rows.schema))
+
+
+def _refuse_unknown(field: pa.Field) -> None:
+    kind = field.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_decimal256(kind):
+        raise pa.ArrowInvalid(f"column '{field.name}' is {kind}, which cannot be read")
+    for number in range(kind.num_fields):
+        _refuse_unknown(kind.field(number))
+
+
+def plain(schema: pa.Schema) -> pa.Schema:
+    """The schema without metadata, which may hold any bytes."""
+    return pa.schema([field.remove_metadata() for field in schema])
 
 
 def read_frame(path: Path, schema: pa.Schema, *, nullable: frozenset[str] = frozenset()) -> pl.DataFrame:
@@ -84,7 +119,9 @@ def read_frame(path: Path, schema: pa.Schema, *, nullable: frozenset[str] = froz
         DataError: a column is missing or of another type; a null outside `nullable`; a NaN or an infinity.
     """
     check_columns(path, schema)
-    frame = pl.DataFrame(pl.from_arrow(read_arrow(path, schema.names).cast(schema)))
+    with readable(path):
+        table = read_arrow(path, schema.names).cast(schema)
+    frame = pl.DataFrame(pl.from_arrow(table))
     refuse_bad_values(frame, path, nullable)
     return frame
 
@@ -96,7 +133,7 @@ def check_columns(path: Path, schema: pa.Schema) -> None:
         InputError: no such file.
         DataError: a column is missing or of another type.
     """
-    with open_parquet(path) as file:
+    with open_parquet(path) as file, readable(path):
         found = file.schema_arrow
     for field in schema:
         if field.name not in found.names:
@@ -104,6 +141,12 @@ def check_columns(path: Path, schema: pa.Schema) -> None:
                 f"column '{field.name}' is missing (there are: {', '.join(found.names)})",
                 where=Where(str(path), column=field.name),
                 remedy="write the file with the columns of DESIGN section 3.",
+            )
+        if found.names.count(field.name) > 1:
+            raise DataError(
+                f"column '{field.name}' stands twice",
+                where=Where(str(path), column=field.name),
+                remedy="write each column once.",
             )
         actual = found.field(field.name).type
         if not _widens(actual, field.type):
@@ -184,6 +227,8 @@ def refuse_bad_values(frame: pl.DataFrame, path: Path, nullable: frozenset[str] 
     """
     for name, dtype in frame.schema.items():
         bad = pl.col(name).is_null() if name not in nullable else pl.lit(value=False)
+        if isinstance(dtype, pl.List):
+            bad = bad | (pl.col(name).list.drop_nulls().list.len() < pl.col(name).list.len())
         if dtype == pl.Float64:
             bad = bad | (pl.col(name).is_not_null() & ~pl.col(name).is_finite())
         rows = frame.select(bad.arg_true().alias("row"))["row"]

@@ -21,11 +21,12 @@ from builder.layout import (
     item_params_path,
     windows_path,
 )
+from builder.releases_document import FORMAT
 from builder.tables import read_frame
 from provenance.errors import DataError, InputError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _NULLABLE = {"runs": frozenset({"score", "rank_by_score"}), "qrels": frozenset({"gain", "theta"})}
@@ -93,27 +94,31 @@ class ReleaseTree:
         document = documents.read(self.path / RELEASES)
         if not isinstance(document, dict):
             raise DataError("not an object", where=Where(str(self.path / RELEASES)))
+        if document.get("format") == FORMAT:
+            documents.read_as(self.path / RELEASES, "releases")
         return document
+
+    @property
+    def entries(self) -> list[Mapping[str, Any]]:
+        """The entries of releases.json, the own one last; none where the tree has another form of it."""
+        listed = self.releases.get("releases")
+        return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """provenance/manifest.json."""
-        document = documents.read(self.path / MANIFEST)
-        if not isinstance(document, dict):
-            raise DataError("not an object", where=Where(str(self.path / MANIFEST)))
+        """provenance/manifest.json, which is always this tool's."""
+        document: dict[str, Any] = documents.read_as(self.path / MANIFEST, "manifest")
         return document
 
     def item_params(self, judge: str) -> dict[str, Any]:
         """The item parameters of a judge."""
-        document = documents.read(self.path / item_params_path(judge))
-        if not isinstance(document, dict):
-            raise DataError("not an object", where=Where(str(self.path / item_params_path(judge))))
+        document: dict[str, Any] = documents.read_as(self.path / item_params_path(judge), "item_params")
         return document
 
     def windows(self, judge: str) -> dict[str, Any] | None:
         """The account of a judge's windows, or None where the tree has none."""
         path = self.path / windows_path(judge)
-        return documents.read(path) if path.is_file() else None
+        return documents.read_as(path, "windows") if path.is_file() else None
 
 
 def open_tree(path: Path) -> ReleaseTree:

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from builder.layout import SCHEMAS
-from builder.tables import CORPUS_METADATA, IMAGE_ROWS, batches, open_parquet, read_frame, write_tables
+from builder.tables import CORPUS_METADATA, IMAGE_ROWS, batches, check_columns, open_parquet, read_frame, write_tables
 from provenance import checks
 from provenance.errors import DataError, Where
 from provenance.ids import canonical, id_number
@@ -103,6 +103,7 @@ def read_pages(files: Sequence[Path]) -> Pages:
     for file in files:
         with open_parquet(file) as parquet:
             _check_corpus_schema(parquet.schema_arrow, file)
+        check_columns(file, SCHEMAS["corpus"])
         digests, row = [_NO_PAGES], 0
         for batch in batches(file, ["id", "image", "text"], rows=256):
             digests.append(_digest_pages(batch, file, row))
@@ -154,6 +155,10 @@ def _check_corpus_schema(schema: pa.Schema, file: Path) -> None:
                 f"column '{name}' is missing (there are: {', '.join(schema.names)})",
                 where=Where(str(file), column=name),
                 remedy="the corpus needs image, id and text: use the upstream that carries the page text.",
+            )
+        if schema.names.count(name) > 1:
+            raise DataError(
+                f"column '{name}' stands twice", where=Where(str(file), column=name), remedy="write each column once."
             )
     kind = schema.field("image").type
     if not pa.types.is_struct(kind) or {field.name for field in kind} != {"bytes", "path"}:

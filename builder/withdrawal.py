@@ -60,7 +60,7 @@ def reissue(last: Path, out: Path, benchmark: Benchmark, numbering: Numbering, *
     own.pop("withdrawn_because", None)
     # What the release before changed, this one does not.
     own.pop("relation", None)
-    described = documents.read(last / MANIFEST)
+    described = documents.read_as(last / MANIFEST, "manifest")
     with new_tree(out / own["tag"]) as tree:
         for name, fact in described["files"].items():
             if not is_inside(name):

@@ -158,14 +158,17 @@ def _decode_repairing(text: str) -> dict[str, Any]:
 
 def _first_object(text: str) -> dict[str, Any]:
     """The object at the start of `text`; what follows it is not looked at."""
-    if text.count("{") + text.count("[") > DEEPEST_NESTING and _too_deep(text):
+    if too_deep(text):
         raise json.JSONDecodeError("nested too deeply", text, 0)
     found: dict[str, Any]
     found, _ = _DECODER.raw_decode(text)
     return found
 
 
-def _too_deep(text: str) -> bool:
+def too_deep(text: str) -> bool:
+    """Whether the JSON value at the start of a text nests deeper than `DEEPEST_NESTING`."""
+    if text.count("{") + text.count("[") <= DEEPEST_NESTING:
+        return False
     depth, in_string = 0, False
     for token in _NESTING_TOKEN.finditer(text):
         mark = token[0]

@@ -33,7 +33,10 @@ def quoted(value: object, column: str | None = None) -> str:
         is_name = column is None or column in _NAMES
         shown = ascii(value[:LONGEST]) if is_name else repr(value[:LONGEST])
         return shown if len(value) <= LONGEST else f"{shown}... ({len(value):,} characters)"
-    return excerpt(repr(value))
+    try:
+        return excerpt(repr(value))
+    except RecursionError:
+        return "(nested too deeply to be shown)"
 
 
 def plain(name: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 from provenance.answers import UnusableAnswerError, decode, document
+from provenance.numbers import decimal
 
 CRITERIA = ("C1", "C2", "C3", "C4", "C5")
 
@@ -86,7 +87,7 @@ def _score(value: object) -> float:
         score = value
     elif type(value) is int or type(value) is str:
         try:
-            score = float(value)
+            score = decimal(value) if isinstance(value, str) else float(value)
         except (ValueError, OverflowError):
             raise UnusableAnswerError("schema") from None
     else:

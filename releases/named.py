@@ -76,10 +76,11 @@ def predecessor(named: str, numbering: Numbering) -> Source:
     if not numbering.earlier:
         raise UsageError("the ledger has no release before this one", remedy="build a first release without --against.")
     path, last = locate(named), numbering.earlier[-1]
-    listed = open_tree(path).releases.get("releases") or [{}]
-    if listed[-1].get("tag") != last["tag"]:
+    entries = open_tree(path).entries
+    said = entries[-1].get("tag") if entries else None
+    if said != last["tag"]:
         raise DataError(
-            f"the predecessor is {last['tag']}, the tree says that it is {listed[-1].get('tag')}",
+            f"the predecessor is {last['tag']}, the tree says that it is {said}",
             where=Where(named),
             remedy="name the tree of the ledger's last release with --against.",
         )

@@ -71,7 +71,7 @@ def check_manifest(folder: Path, contents: Mapping[str, Content]) -> None:
     Raises:
         SafetyError: it does not hold; up to ten faults are named.
     """
-    declared = documents.read(folder / MANIFEST)["files"]
+    declared = documents.read_as(folder / MANIFEST, "manifest")["files"]
     faults = [f"{name} is missing" for name in sorted(declared.keys() - contents.keys())]
     faults += [f"{name} is not in the manifest" for name in sorted(contents.keys() - declared.keys() - {MANIFEST})]
     faults += [
@@ -105,7 +105,7 @@ def read_ready(folder: Path, tag: str, benchmark: Benchmark, entries: Sequence[E
     contents = read_tree(folder)
     check_manifest(folder, contents)
     files = as_stored(contents, (folder / GITATTRIBUTES).read_text(encoding="utf-8"))
-    document = documents.read(folder / RELEASES)
+    document = documents.read_as(folder / RELEASES, "releases")
     own = document["releases"][-1]
     place = Where(str(folder / RELEASES))
     if document["benchmark"] != benchmark.name:

@@ -12,7 +12,7 @@ from builder.build import build
 from builder.digests import sha256_file
 from builder.fetch import fetch_upstream
 from builder.layout import MANIFEST, RELEASES
-from builder.releases_document import FORMAT, Numbering
+from builder.releases_document import Numbering
 from builder.sources import Source
 from builder.withdrawal import reissue
 from provenance.errors import DataError, InputError, Where
@@ -66,14 +66,8 @@ def read_record(published: Path, tag: str) -> Recorded:
             where=Where(tag),
             remedy="a release that was made elsewhere cannot be reproduced; `release validate` proves what it can.",
         )
-    record = documents.read(published / MANIFEST)
-    releases = documents.read(published / RELEASES)
-    if record.get("format") != manifest.FORMAT or releases.get("format") != FORMAT:
-        raise DataError(
-            "its documents are of another form than this tool's",
-            where=Where(tag),
-            remedy="reproduce it with the version of the tool that made it.",
-        )
+    record = documents.read_as(published / MANIFEST, "manifest")
+    releases = documents.read_as(published / RELEASES, "releases")
     *earlier, own = releases["releases"]
     return Recorded(record, tuple(earlier), own)
 
@@ -181,7 +175,7 @@ def upstream_changed(request: Request) -> Iterator[Difference]:
 
 def compare(published: Path, rebuilt: Path) -> Iterator[Difference]:
     """Each file that differs, and why as far as the two manifests say."""
-    ours, theirs = (documents.read(tree / MANIFEST) for tree in (rebuilt, published))
+    ours, theirs = (documents.read_as(tree / MANIFEST, "manifest") for tree in (rebuilt, published))
     for name in sorted(_names(published) | _names(rebuilt)):
         if not (rebuilt / name).is_file():
             yield Difference(name, "it was not made again")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
-from builder import documents
 from builder.dataset_folder import DatasetFolder
 from builder.diff.rows import RowChanges, count, key, match
 from builder.digests import sha256_file
@@ -57,8 +56,7 @@ class Side:
     @property
     def releases(self) -> list[Mapping[str, Any]]:
         """The entries of releases.json, the own one last; none where the tree has another form of it."""
-        listed = self.tree.releases.get("releases")
-        return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+        return self.tree.entries
 
     @property
     def own(self) -> Mapping[str, Any]:
@@ -133,14 +131,7 @@ def open_side(path: Path, label: str) -> Side:
     if not (path / MANIFEST).is_file():
         names = Facts(path).files
         return Side(label, tree, {name: {"sha256": sha256_file(path / name)} for name in names}, sealed=False)
-    manifest = documents.read(path / MANIFEST)
-    files = manifest.get("files") if isinstance(manifest, dict) else None
-    if not isinstance(files, dict) or not all(isinstance(fact, dict) and "sha256" in fact for fact in files.values()):
-        raise DataError(
-            "not a manifest of this tool",
-            where=Where(str(path / MANIFEST), column="files"),
-            remedy="run `release validate` on the tree.",
-        )
+    files = tree.manifest["files"]
     _check_sizes(tree, files)
     return Side(label, tree, files, sealed=True)
 

@@ -21,7 +21,6 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import polars as pl
-import pyarrow as pa
 
 from builder import card
 from builder.card_facts import read_facts
@@ -31,6 +30,7 @@ from builder.manifest import configs_of, version
 from builder.proofs.facts import Facts, UnprovableError
 from builder.proofs.outcome import Coverage, Finding, Gap, Measure, fault
 from builder.proofs.registry import proof
+from builder.tables import UNREADABLE
 from provenance.errors import ReleaseError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def rendered(facts: Facts) -> CardText:
         facts.document(name, "windows")
     try:
         return card.render(read_facts(facts.path, benchmark, configs), card.figures_of(facts.path))
-    except (ReleaseError, pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
+    except (ReleaseError, *UNREADABLE, pl.exceptions.PolarsError) as error:
         raise UnprovableError(f"the card cannot be rendered again: {error}") from error
 
 

@@ -22,7 +22,7 @@ from builder.json_schemas import faults, schema
 from builder.layout import MANIFEST, PROVENANCE_KINDS, RELEASES, SCHEMAS, SUBSET_KINDS, config_name, windows_path
 from builder.proofs.front import Front, read_front
 from builder.row_rules import ROW_FAILURES, check_file
-from builder.tables import read_arrow
+from builder.tables import UNREADABLE, read_arrow
 from builder.upstream import read_upstream
 from provenance.errors import ReleaseError
 
@@ -173,9 +173,9 @@ class Facts:
         path = self.inside(name)
         try:
             table = read_arrow(path, list(columns))
-        except (ReleaseError, pa.ArrowException, OSError) as error:
+        except (ReleaseError, *UNREADABLE) as error:
             raise UnprovableError(f"{name} cannot be read") from error
-        if not table.select([c for c in columns if c in table.column_names]).schema.equals(wanted):
+        if sorted(table.column_names) != sorted(columns) or not table.select(list(columns)).schema.equals(wanted):
             raise UnprovableError(f"{name} has not the columns and types of {kind}")
         return table.select(list(columns))
 
@@ -205,7 +205,7 @@ class Facts:
     def _row_finding(self, table: Table, name: str) -> RowFinding:
         try:
             rows, failures = check_file(self.inside(name), schema(table.kind))
-        except (UnprovableError, pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
+        except (UnprovableError, *UNREADABLE, pl.exceptions.PolarsError) as error:
             return RowFinding(table, name, 0, pl.DataFrame(schema=ROW_FAILURES), str(error) or type(error).__name__)
         return RowFinding(table, name, rows, failures, None)
 

@@ -222,7 +222,7 @@ def unlike_rule(
             fused.filter(known).select("query-id", "corpus-id", "rank", "score"), positives.filter(known), size=size
         )
     except DataError as error:
-        bad = pl.DataFrame({"query-id": [None]}, schema={"query-id": pl.String})
+        bad = pl.DataFrame({"query-id": [None], "corpus-id": [None]}, schema=dict.fromkeys(_PAIR, pl.String))
         yield failures(bad, table, rule="rule", column="corpus-id", message=f"the rule cannot be applied: {error.what}")
         return
     ours = wanted.select("query-id", "pool_rank", pl.col("corpus-id").alias("page"))
@@ -280,7 +280,7 @@ def _top_ranked(facts: Facts, table: Table, own: pl.DataFrame) -> Iterator[Findi
     bad = joined.filter(pl.col("pool").is_not_null() & pl.col("corpus-ids").ne_missing(pl.col("pool")))
     first = [
         next((i for i, (a, b) in enumerate(zip(ours, pool, strict=False)) if a != b), min(len(ours), len(pool)))
-        for ours, pool in zip(bad["corpus-ids"].to_list(), bad["pool"].to_list(), strict=True)
+        for ours, pool in zip(bad["corpus-ids"].fill_null([]).to_list(), bad["pool"].to_list(), strict=True)
     ]
     placed = bad.with_columns(pl.Series("first", first, dtype=pl.Int64))
     page = pl.col("corpus-ids").list.get(pl.col("first"), null_on_oob=True)

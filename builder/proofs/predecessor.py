@@ -6,7 +6,6 @@ import filecmp
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pyarrow as pa
 
 from builder import documents
 from builder.diff.compare import relation_to
@@ -20,7 +19,7 @@ from builder.proofs.outcome import Coverage, Finding, Gap, fault
 from builder.proofs.places import failures
 from builder.proofs.registry import or_gap, proof
 from builder.releases_document import MAY_CHANGE
-from builder.tables import open_parquet, read_frame
+from builder.tables import UNREADABLE, open_parquet, read_frame
 from builder.upstream import read_pages
 from provenance.errors import ReleaseError
 
@@ -149,7 +148,7 @@ def _frames(
     schema = SCHEMAS[table.kind]
     try:
         parts = [read_frame(before.inside(name), schema, nullable=frozenset(schema.names)) for name in other.files]
-    except (ReleaseError, pa.ArrowException) as error:
+    except (ReleaseError, *UNREADABLE) as error:
         raise UnprovableError(f"the predecessor's table cannot be read: {error}") from error
     columns = {name: name for name in schema.names if name not in key(table.kind)}
     return facts.frame(table, schema.names), pl.concat(parts), columns

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builder import documents
@@ -16,6 +15,7 @@ from builder.manifest import describe_file
 from builder.proofs.facts import Facts, RowFinding, Table, UnprovableError
 from builder.proofs.outcome import FAILURES, Coverage, Finding, Gap, Warn, fault
 from builder.proofs.registry import proof
+from builder.tables import UNREADABLE
 from builder.upstream import read_pages
 from provenance.errors import ReleaseError
 
@@ -105,7 +105,7 @@ def _check_table(path: Path, name: str, entry: Mapping[str, Any]) -> Iterator[Fi
         return
     try:
         found = describe_file(path, entry["kind"], entry["configs"])
-    except (ReleaseError, pa.ArrowException, OSError, KeyError, TypeError):
+    except (ReleaseError, *UNREADABLE, KeyError, TypeError):
         return  # S1 says that it cannot be read, or that its columns are not its kind's
     yield Coverage(rows=found["rows"])
     for key, what in (("rows", "rows"), ("schema", "columns"), ("content_sha256", "content digest")):
@@ -201,7 +201,7 @@ def _check_columns(facts: Facts, table: Table, name: str) -> Iterator[Finding]:
     try:
         metadata = pq.read_metadata(facts.inside(name))
         found = metadata.schema.to_arrow_schema()
-    except (UnprovableError, pa.ArrowException, OSError):
+    except (UnprovableError, *UNREADABLE):
         return  # `_check_rows` says so
     wanted = SCHEMAS[table.kind]
     for field in wanted:

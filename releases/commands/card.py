@@ -41,7 +41,7 @@ def card(
             remedy="name a tree that `release build` wrote, e.g. dist/<tag>.",
         )
     chosen = benchmark_of(tree, benchmark)
-    facts = read_facts(tree, chosen, configs_of(documents.read(tree / MANIFEST)))
+    facts = read_facts(tree, chosen, configs_of(documents.read_as(tree / MANIFEST, "manifest")))
     rendered = cards.render(facts, cards.figures_of(tree))
     if check:
         _check(tree / README, rendered.text, json=json)

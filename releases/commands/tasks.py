@@ -10,8 +10,9 @@ import typer
 
 from builder import for_mteb as definitions
 from builder import tasks as task_file
+from builder.layout import RELEASES
 from builder.tree import open_tree
-from provenance.errors import UsageError, Where
+from provenance.errors import DataError, UsageError, Where
 from releases.ledger.chain import ledger_path, read_ledger
 from releases.named import benchmark_of
 from releases.terminal import print_json, show
@@ -41,7 +42,7 @@ def tasks(
 ) -> None:
     """List the mteb tasks of TREE, or print their definitions for mteb."""
     chosen = benchmark_of(tree, benchmark)
-    own = open_tree(tree).releases["releases"][-1]
+    own = _own(tree)
     if not for_mteb:
         _list(chosen, own, as_json=json)
         return
@@ -64,6 +65,19 @@ def tasks(
         print_json({"tag": own["tag"], "python": text})
     else:
         typer.echo(text, nl=False)
+
+
+def _own(tree: Path) -> dict[str, Any]:
+    """The tree's own entry of releases.json."""
+    entries = open_tree(tree).entries
+    own = dict(entries[-1]) if entries else {}
+    if type(own.get("number")) is not int or not isinstance(own.get("tag"), str):
+        raise DataError(
+            "the tree does not say which release it is",
+            where=Where(str(tree / RELEASES), column="releases"),
+            remedy="run `release validate` on the tree.",
+        )
+    return own
 
 
 def _list(benchmark: Benchmark, own: dict[str, Any], *, as_json: bool) -> None:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from builder import documents
 from provenance.errors import DataError, InputError, SafetyError, Where
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ FIRST = "0" * 64
 _FIELDS = frozenset(
     {"number", "tag", "revision", "parent", "tree", "manifest_sha256", "files", "release", "proved", "previous"}
 )
+
+_HEX = frozenset("0123456789abcdef")
 
 _FILE = frozenset({"oid", "size", "sha256", "lfs"})
 
@@ -244,18 +247,62 @@ def _text(path: Path) -> str:
 
 def _parse(path: Path, row: int, line: str) -> Entry:
     try:
-        document = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        document = documents.parse(line)
+    except ValueError as error:
         raise _broken(path, row, f"no JSON: {error}") from error
     if not isinstance(document, dict) or set(document) != _FIELDS:
         raise _broken(path, row, f"an entry has exactly the keys {', '.join(sorted(_FIELDS))}")
     files = document["files"]
     if not isinstance(files, dict) or any(not isinstance(file, dict) or set(file) != _FILE for file in files.values()):
         raise _broken(path, row, f"each of its files has exactly the keys {', '.join(sorted(_FILE))}")
+    wrong = next(_wrong_values(document), None)
+    if wrong is not None:
+        raise _broken(path, row, f"the value of '{wrong}' is not of its kind")
     entry = Entry(**document)
     if entry.line() != line:
         raise _broken(path, row, "the line is not in canonical form (sorted keys, no spaces, each key once)")
     return entry
+
+
+def _wrong_values(document: Mapping[str, Any]) -> Iterator[str]:
+    """The names of values that are of another kind than an entry's."""
+    release = document["release"]
+    checks = {
+        "number": _is_count(document["number"]),
+        "tag": isinstance(document["tag"], str) and document["tag"] != "",
+        "proved": isinstance(document["proved"], bool),
+        "previous": _is_hex(document["previous"], 64),
+        "manifest_sha256": document["manifest_sha256"] is None or _is_hex(document["manifest_sha256"], 64),
+        "release": isinstance(release, dict) and _is_release(release),
+    }
+    for name in ("revision", "parent", "tree"):
+        checks[name] = document[name] is None or _is_hex(document[name], 40)
+    for name, file in document["files"].items():
+        checks[f"files.{name}"] = (
+            _is_hex(file["oid"], 40)
+            and _is_hex(file["sha256"], 64)
+            and _is_count(file["size"])
+            and isinstance(file["lfs"], bool)
+        )
+    yield from (name for name, right in checks.items() if not right)
+
+
+def _is_release(release: Mapping[str, Any]) -> bool:
+    """Whether a release's own entry says what the next release takes from it."""
+    judge, withdraws = release.get("judge"), release.get("withdraws")
+    texts = [release.get("tag"), release.get("status"), judge.get("name") if isinstance(judge, dict) else None]
+    if withdraws is not None:
+        texts += [withdraws.get("tag"), withdraws.get("why")] if isinstance(withdraws, dict) else [None]
+    revision = release.get("data_revision")
+    return all(isinstance(text, str) for text in texts) and (revision is None or isinstance(revision, str))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_hex(value: object, digits: int) -> bool:
+    return isinstance(value, str) and len(value) == digits and set(value) <= _HEX
 
 
 def _broken(path: Path, row: int, what: str) -> DataError:

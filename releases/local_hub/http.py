@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
+from builder import documents
 from releases.local_hub.names import HubError, bad_request
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 _BLOCK = 1024 * 1024
 _LONGEST_CHUNK_LINE = 1024
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_CHUNK = re.compile(rb"[0-9a-fA-F]{1,15}")
 
 
 class Body:
@@ -27,7 +30,7 @@ class Body:
         self._stream = stream
         self._chunked = headers.get("Transfer-Encoding", "").lower() == "chunked"
         length = headers.get("Content-Length") or "0"
-        if not length.isdecimal():
+        if _NUMBER.fullmatch(length) is None:
             raise bad_request("Content-Length is no number")
         self._left = 0 if self._chunked else int(length)
         self._ended = not self._chunked
@@ -59,10 +62,9 @@ class Body:
 
     def _next_chunk(self) -> None:
         line = self._stream.readline(_LONGEST_CHUNK_LINE).split(b";")[0].strip()
-        try:
-            self._left = int(line, 16)
-        except ValueError:
-            raise ConnectionAbortedError("the client sent a broken chunk") from None
+        if _CHUNK.fullmatch(line) is None:
+            raise ConnectionAbortedError("the client sent a broken chunk")
+        self._left = int(line, 16)
         if self._left == 0:
             self._ended = True
             while self._stream.readline(_LONGEST_CHUNK_LINE).strip():
@@ -107,7 +109,7 @@ class Body:
             HubError: 400, it is no JSON object; 413, too long.
         """
         try:
-            document = json.loads(self.read_all(limit) or b"{}")
+            document = documents.parse(self.read_all(limit) or b"{}")
         except ValueError as error:
             raise bad_request(f"The body is no JSON: {error}") from error
         if not isinstance(document, dict):
@@ -147,7 +149,7 @@ class Request:
             HubError: 400.
         """
         text = self.query.get(name, str(default))
-        if not text.isdecimal():
+        if _NUMBER.fullmatch(text) is None:
             raise bad_request(f"{name} must be a number")
         return int(text)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
+from builder import yaml_documents
 
 _KIB = 1024
 _MIB = 1024 * 1024
@@ -30,22 +30,6 @@ class Limits:
     upload: int = 50 * _KIB * _MIB
 
 
-class _UniqueLoader(yaml.SafeLoader):
-    """A YAML reader that keeps note of keys given twice."""
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self.duplicates: list[str] = []
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT002  # the base's signature
-        keys = Counter(key.value for key, _ in node.value if isinstance(key.value, str))
-        self.duplicates += [
-            f"line {node.start_mark.line + 1}: duplicated mapping key {key!r}" for key, n in keys.items() if n > 1
-        ]
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
-        return mapping
-
-
 def front_matter(content: str) -> str | None:
     """The YAML between the first two `---` lines of a card, or None if there is none."""
     lines = content.removeprefix("\ufeff").splitlines()
@@ -62,19 +46,15 @@ def validate_card(content: str) -> tuple[list[str], list[str]]:
     text = front_matter(content)
     if text is None:
         return [], ["empty or missing yaml metadata in repo card"]
-    loader = _UniqueLoader(text)
     try:
-        metadata = loader.get_single_data()
-    except yaml.YAMLError as error:
+        metadata = yaml_documents.parse(text)
+    except ValueError as error:
         return [f"the front matter is no YAML: {error}"], []
-    finally:
-        loader.dispose()
-    errors = list(loader.duplicates)
     if metadata is None:
-        return errors, ["empty or missing yaml metadata in repo card"]
+        return [], ["empty or missing yaml metadata in repo card"]
     if not isinstance(metadata, dict):
-        return [*errors, "the front matter must be a mapping"], []
-    return errors + _config_errors(metadata.get("configs")), []
+        return ["the front matter must be a mapping"], []
+    return _config_errors(metadata.get("configs")), []
 
 
 def _config_errors(configs: Any) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import tempfile
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from builder import documents
 from releases.local_hub.attributes import ignored_paths, lfs_paths
 from releases.local_hub.http import Reply, json_reply, too_large
 from releases.local_hub.hub import OWNER
@@ -152,7 +152,7 @@ def commit(hub: Hub, request: Request, repository: Repository, revision: str) ->
 
 def _change(line: bytes) -> tuple[str, dict[str, Any]]:
     try:
-        document = json.loads(line)
+        document = documents.parse(line)
         key, value = document["key"], document["value"]
     except (ValueError, KeyError, TypeError) as error:
         raise bad_request("Each line of a commit is a JSON object with a key and a value") from error

@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import huggingface_hub
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoFile
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.utils import logging
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
+from builder import hub_replies
 from provenance.errors import DataError, InputError, SafetyError, Where
-from releases.git_objects import File, listed_file
+from releases.hub_listing import listed
 from releases.remote import BRANCH, Commit, OvertakenError, Refs
 from releases.retry import Retry, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from releases.git_objects import File
     from releases.plan import Plan
     from releases.remote import Release
 
@@ -35,8 +37,6 @@ T = TypeVar("T")
 _KIND = "dataset"
 _HttpError: type[Exception] = HfHubHTTPError.__bases__[0]
 """The HTTP library's own error: the client has changed its library before."""
-_NONSENSE = (LookupError, TypeError, AttributeError, ValueError)
-"""What the client raises where an answer is not of the form that it expects."""
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _OVERTAKEN = frozenset({409, 412})
 _GROUP_BYTES = 64 * 1024 * 1024
@@ -45,7 +45,8 @@ _RETRIED_BY_CLIENT = 2
 """Tries of a call that the client itself makes up to six times."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _URL = re.compile(r"https?://\S+")
-_EXHAUSTED = re.compile(r";\s*r\s*=\s*0\s*;\s*t\s*=\s*(\d+)")
+_SECONDS = re.compile(r"[0-9]{1,9}")
+_EXHAUSTED = re.compile(r";\s*r\s*=\s*0\s*;\s*t\s*=\s*([0-9]{1,9})\b")
 """The RateLimit header where nothing is left of the quota, and the seconds until there is."""
 
 
@@ -83,9 +84,8 @@ class HubRemote:
         return found
 
     def _refs(self) -> Refs:
-        refs = self._api.list_repo_refs(self._repo, repo_type=_KIND)
-        heads = [branch.target_commit for branch in refs.branches if branch.name == BRANCH]
-        return Refs(heads[0] if heads else None, {tag.name: tag.target_commit for tag in refs.tags})
+        branches, tags = hub_replies.refs(self._api.list_repo_refs(self._repo, repo_type=_KIND))
+        return Refs(branches.get(BRANCH), tags)
 
     def create(self) -> None:
         """See `Remote`."""
@@ -102,10 +102,10 @@ class HubRemote:
         own = found[0]
         return Commit(
             sha,
-            found[1].commit_id if len(found) > 1 else None,
-            ", ".join(own.authors) or "somebody",
+            hub_replies.commit(found[1].commit_id) if len(found) > 1 else None,
+            ", ".join(map(hub_replies.text, own.authors)) or "somebody",
             own.created_at.strftime("%Y-%m-%d %H:%M UTC"),
-            own.title,
+            hub_replies.text(own.title),
         )
 
     def files(self, sha: str) -> dict[str, File]:
@@ -114,11 +114,7 @@ class HubRemote:
 
     def _files(self, sha: str) -> dict[str, File]:
         rows = self._api.list_repo_tree(self._repo, recursive=True, revision=sha, repo_type=_KIND)
-        files = {
-            row.path: listed_file(row.path, row.blob_id, row.size, row.lfs.sha256 if row.lfs else None)
-            for row in rows
-            if isinstance(row, RepoFile)
-        }
+        files = listed(rows)
         if not files:
             raise ValueError("a commit without files")
         return files
@@ -227,7 +223,7 @@ class HubRemote:
             raise self._http_error(what, error) from None
         except (_HttpError, OSError) as error:
             raise self._failed(what, f"{type(error).__name__}: {error}") from None
-        except _NONSENSE as error:
+        except hub_replies.NONSENSE as error:
             if isinstance(error.__cause__, HfHubHTTPError):
                 raise DataError(
                     f"the Hub does not accept the card: {_plain(str(error))}",
@@ -285,7 +281,7 @@ def _asked_wait(headers: Mapping[str, str]) -> float | None:
     if exhausted is not None:
         return float(exhausted[1])
     after = headers.get("Retry-After", "").strip()
-    return float(after) if after.isdecimal() else None
+    return float(after) if _SECONDS.fullmatch(after) else None
 
 
 def _plain(text: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from builder import documents, json_schemas
 from builder.layout import RELEASES
 from builder.releases_document import FORMAT
 from provenance.errors import InputError, RemoteError
@@ -125,10 +125,13 @@ def judge(file: Mapping[str, Any], digest: Digest | None) -> Failure | None:
 def _releases(entry: Entry, ledger: Sequence[Entry], content: bytes) -> Iterator[Failure]:
     """The published releases.json, whose bytes are proved, against what the ledger says of the same releases."""
     try:
-        document = json.loads(content)
+        document = documents.parse(content)
     except ValueError:
         return
     if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return
+    if next(json_schemas.faults(document, "releases"), None) is not None:
+        # Its bytes are those that were published; that they make no sense is what proof C2 says.
         return
     *earlier, own = document["releases"]
     known = {other.tag: other.revision for other in ledger if other.number < entry.number}

@@ -6,13 +6,15 @@ import hashlib
 from io import BytesIO
 from typing import TYPE_CHECKING, TypeVar
 
-from huggingface_hub import HfApi, RepoFile, get_session, hf_hub_url
+from huggingface_hub import HfApi, get_session, hf_hub_url
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # exported, by a lazy table
 
+from builder import hub_replies
 from builder.output import UNWRITABLE
 from provenance.errors import InputError, RemoteError, Where
-from releases.git_objects import File, blob_sha, listed_file
+from releases.git_objects import blob_sha
+from releases.hub_listing import listed
 from releases.verify.findings import MAIN
 from releases.verify.paced import RemoteFailedError
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
+    from releases.git_objects import File
     from releases.verify.target import Target
 
 T = TypeVar("T")
@@ -68,33 +71,30 @@ class HubReader:
 
     def refs(self) -> tuple[str | None, dict[str, str]]:
         """The commit of main (None: there is none), and each tag with the commit that it leads to."""
-        refs = self._ask("read the tags", lambda: self._api.list_repo_refs(self.target.repo, repo_type=_KIND))
-        heads = [branch.target_commit for branch in refs.branches if branch.name == MAIN]
-        return (heads[0] if heads else None), {tag.name: tag.target_commit for tag in refs.tags}
+        branches, tags = self._ask(
+            "read the tags", lambda: hub_replies.refs(self._api.list_repo_refs(self.target.repo, repo_type=_KIND))
+        )
+        return branches.get(MAIN), tags
 
     def history(self) -> list[str]:
         """The commits of main, newest first."""
-        found = self._ask(
-            "read the history",
-            lambda: list(self._api.list_repo_commits(self.target.repo, repo_type=_KIND, revision=MAIN)),
-        )
-        return [commit.commit_id for commit in found]
+
+        def shas() -> list[str]:
+            found = self._api.list_repo_commits(self.target.repo, repo_type=_KIND, revision=MAIN)
+            return [hub_replies.commit(commit.commit_id) for commit in found]
+
+        return self._ask("read the history", shas)
 
     def files(self, sha: str) -> dict[str, File] | None:
         """Every file of a commit as it is listed; None where there is no such commit."""
 
-        def listed() -> dict[str, File] | None:
+        def files() -> dict[str, File] | None:
             try:
-                rows = list(self._api.list_repo_tree(self.target.repo, recursive=True, revision=sha, repo_type=_KIND))
+                return listed(self._api.list_repo_tree(self.target.repo, recursive=True, revision=sha, repo_type=_KIND))
             except RevisionNotFoundError:
                 return None
-            return {
-                row.path: listed_file(row.path, row.blob_id, row.size, row.lfs.sha256 if row.lfs else None)
-                for row in rows
-                if isinstance(row, RepoFile)
-            }
 
-        return self._ask(f"list the files of {sha}", listed)
+        return self._ask(f"list the files of {sha}", files)
 
     def fetch(self, path: str, sha: str, size: int, sink: BinaryIO | None = None) -> Digest | None:
         """The digest of a file's bytes, which go to `sink` too; None where the remote has them no longer.
@@ -162,9 +162,8 @@ class HubReader:
                 # Not the remote: this machine does not take what came.
                 raise
             raise _failed(what, f"{type(error).__name__}: {error}", place) from None
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            # What the client raises where an answer is not of the form that it expects.
-            raise _failed(what, f"the answer makes no sense ({type(error).__name__})", place) from None
+        except hub_replies.NONSENSE as error:
+            raise _failed(what, f"the answer makes no sense ({type(error).__name__}: {error})", place) from None
 
 
 def _refused(what: str, why: str, place: Where) -> InputError:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from builder import documents
 from builder.dataset_folder import front_matter
 from builder.layout import MANIFEST, README, TASK_FILE
 from builder.manifest import configs_of
@@ -61,7 +62,7 @@ def job_of(reader: HubReader, entry: Entry, report: PinReport) -> dict[str, Any]
             return None
         file = entry.files[name]
         content = reader.document(name, str(entry.revision), str(file["sha256"] if file["lfs"] else file["oid"]))
-        configs = _from_manifest(json.loads(content)) if name == MANIFEST else _from_card(content)
+        configs = _from_manifest(documents.parse(content)) if name == MANIFEST else _from_card(content)
     except (RemoteError, InputError, BudgetSpentError) as error:
         report.gaps.append(gap(LEVEL, error))
         return None

@@ -18,7 +18,8 @@ import huggingface_hub
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_RESET = re.compile(r"\bt=(\d+)")
+_RESET = re.compile(r"\bt=([0-9]+)")
+_WAIT = re.compile(r"[0-9]{1,9}")
 _PASSING = frozenset({429, 500, 502, 503, 504})
 _REFUSED = frozenset({401, 403})
 _TRIES = 4
@@ -121,7 +122,7 @@ def _asked(headers: Any) -> float | None:
     """Seconds that an answer asks to wait (`RateLimit: "api";r=0;t=55`, or `Retry-After`)."""
     reset = _RESET.search(headers.get("RateLimit", ""))
     after = reset[1] if reset is not None else headers.get("Retry-After", "")
-    return float(after) if after.isdecimal() else None
+    return float(after) if _WAIT.fullmatch(after) else None
 
 
 def _plain(request: Any) -> str:

@@ -12,6 +12,8 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
+from builder import documents
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -42,10 +44,11 @@ class State:
 
     def _read(self) -> dict[str, float]:
         try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
+            found = documents.parse(self._path.read_bytes())
         except (OSError, ValueError):
             return {}
-        return {str(key): float(then) for key, then in found.items()} if isinstance(found, dict) else {}
+        kept = found.items() if isinstance(found, dict) else ()
+        return {key: then for key, then in kept if isinstance(then, int | float) and not isinstance(then, bool)}
 
     def done(self, key: str) -> bool:
         """Whether a check passed in a run of the last day that did not get to its end."""

@@ -152,7 +152,7 @@ def test_nothing_is_written_to_the_remote(world: World, tmp_path: Path) -> None:
 
 def noted(world: World, revision: str | None) -> None:
     """A ledger that only notes the first release."""
-    release = {"number": 1, "tag": V1, "revision": revision}
+    release = {"number": 1, "tag": V1, "revision": revision, "judge": {"name": "toy"}, "status": "current"}
     entry = Entry(1, V1, revision, None, None, None, release, proved=False, previous=head_digest(()))
     append(world.ledger, entry)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def entry(number: int, entries: tuple[Entry, ...] = (), **release: Any) -> Entry:
     """A release's line after `entries`."""
     tag = f"v{number}-toy"
-    own = {"tag": tag, "number": number, "status": "current", "why": "é\u2028", **release}
+    own = {"tag": tag, "number": number, "status": "current", "judge": {"name": "toy"}, "why": "é\u2028", **release}
     return Entry(
         number=number,
         tag=tag,
@@ -113,7 +113,7 @@ def test_a_line_that_was_cut(three: list[str], tmp_path: Path) -> None:
     [
         (lambda line: line.replace('":', '": ', 1), "canonical form"),
         (lambda line: json.dumps(dict(reversed(json.loads(line).items())), separators=(",", ":")), "canonical form"),
-        (lambda line: line[:-1] + ',"number":1}', "canonical form"),
+        (lambda line: line[:-1] + ',"number":1}', "'number' stands twice"),
         (lambda line: line[:-1] + ',"more":1}', "exactly the keys"),
         (lambda _line: "[1]", "exactly the keys"),
         (lambda _line: "{", "no JSON"),

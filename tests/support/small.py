@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from builder import gitattributes
 from builder.benchmark import Benchmark, parse_benchmark
+from builder.manifest import FORMAT as MANIFEST_FORMAT
+from builder.releases_document import FORMAT as RELEASES_FORMAT
 from provenance.errors import ReleaseError
 from releases.ledger.chain import Entry, read_ledger
 from releases.plan import MOST_DELETES
@@ -41,6 +43,22 @@ FILES = {
     "paper__english/queries.parquet": b"PAR1 \x00 questions PAR1",
     "paper__english/qrels.parquet": b"PAR1 \x00 gains of one PAR1",
 }
+
+MANIFEST = {
+    "format": MANIFEST_FORMAT,
+    "tool": {"name": "rcp-release", "version": "0.1.0"},
+    "settings": {},
+    "inputs": {"uris": {}, "files": {}},
+    "configs": [
+        {
+            "config_name": "paper__english-qrels",
+            "kind": "qrels",
+            "data_files": [{"split": "test", "path": ["paper__english/qrels.parquet"]}],
+        }
+    ],
+    "pages": {},
+}
+"""Of its manifest, all but the files."""
 
 # Imports the clients once; each publisher is forked from there, so that a sweep of kills takes seconds.
 processes = multiprocessing.get_context("forkserver")
@@ -83,12 +101,22 @@ def write_release(
         "kind": "first" if number == 1 else "recalibration",
         "status": "current",
         "data_revision": None,
+        "judge": {"name": slug, "model": f"example/{slug}", "simulated": True},
+        "calibration": None,
+        "superseded_by": None,
+        "upstream": None,
+        "tasks": None,
+        "may_change": None,
     }
     earlier = [{**entry.release, "revision": entry.revision, "status": "superseded"} for entry in entries]
-    releases = {"benchmark": "tiny", "releases": [*earlier, own]}
+    releases = {"format": RELEASES_FORMAT, "benchmark": "tiny", "repo": REPO, "releases": [*earlier, own]}
     files["provenance/releases.json"] = json.dumps(releases).encode()
-    declared = {name: {"sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items() if data is not None}
-    files["provenance/manifest.json"] = json.dumps({"files": declared}).encode()
+    declared = {
+        name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        for name, data in files.items()
+        if data is not None
+    }
+    files["provenance/manifest.json"] = json.dumps({**MANIFEST, "files": declared}).encode()
     for name, data in files.items():
         if data is not None:
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
