@@ -78,7 +78,7 @@ def test_a_benchmark_file_that_names_another_folder_is_refused(published: World,
 def test_an_unknown_tag_is_refused(published: World) -> None:
     """The ledger names what there is."""
     done = reproduce(published, "v9-toy")
-    assert (4, "") == (done.code, done.stdout)
+    assert (4, ["error"]) == (done.code, list(json.loads(done.stdout)))
     assert V2 in done.stderr
 
 

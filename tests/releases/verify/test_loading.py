@@ -101,7 +101,7 @@ def test_stale_cache_and_a_hub_that_is_gone(world: World, stale: Path) -> None:
     with serving(world) as hub:
         endpoint = hub.endpoint
     done = in_process(world, endpoint, "--pin", V1, "--level", "load", home=stale)
-    assert (6, "") == (done.code, done.stdout)
+    assert (6, ["error"]) == (done.code, list(json.loads(done.stdout)))
     assert "cannot read the tags" in done.stderr
 
 
@@ -127,7 +127,7 @@ def test_stale_cache_and_a_tag_that_never_existed(world: World, stale: Path) -> 
     """A pin that the ledger lacks is refused; one that the remote never had is named, by tag nothing is loaded."""
     with serving(world) as hub:
         done = in_process(world, hub.endpoint, "--pin", "v3-never", "--level", "load", home=stale)
-        assert (4, "") == (done.code, done.stdout)
+        assert (4, ["error"]) == (done.code, list(json.loads(done.stdout)))
         world.git("update-ref", "-d", f"refs/tags/{V1}")
         done = in_process(world, hub.endpoint, "--pin", V1, "--level", "load", home=stale)
     assert 5 == done.code
