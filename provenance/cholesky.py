@@ -1,23 +1,38 @@
-"""Solve a symmetric positive definite system in tiles, so that BLAS has nothing to share out among threads.
+"""Solve symmetric positive definite systems with LAPACK, on one thread.
 
-OpenBLAS factorises a matrix of 64 rows or more in parallel, and rounds differently with each number of
-threads. Tiles of at most 50 rows are below every size at which it starts a second thread, so the same
-machine gives the same bits whatever `OPENBLAS_NUM_THREADS` says. On 150 rows this costs about 60 us more than LAPACK.
+OpenBLAS factorises a matrix of 64 rows or more in parallel, and rounds differently with each number of threads. Under
+`one_thread` the same machine gives the same bits whatever `OPENBLAS_NUM_THREADS` says, and small systems are solved
+faster than by threads that wait for each other.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.lapack import dpotrf, dpotrs
+from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 FloatArray = NDArray[np.float64]
 
-_TILE = 50
+_BLAS = ThreadpoolController()  # made after scipy.linalg was imported: it knows the libraries that are loaded by then
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Within it BLAS starts no threads of its own, in the whole process; 10 us."""
+    found: AbstractContextManager[object] = _BLAS.limit(limits=1, user_api="blas")
+    return found
 
 
 class Factor:
-    """The Cholesky factor of a symmetric positive definite matrix, ready to solve systems with."""
+    """The Cholesky factor of a symmetric positive definite matrix, ready to solve systems with.
+
+    Bit-exact for any number of BLAS threads under `one_thread`, which is the caller's to enter: once around many.
+    """
 
     def __init__(self, matrix: FloatArray) -> None:
         """Factorise `matrix`, `(n, n)`; only its lower triangle is read.
@@ -25,35 +40,12 @@ class Factor:
         Raises:
             numpy.linalg.LinAlgError: the matrix is not positive definite.
         """
-        n = len(matrix)
-        count = max(1, -(-n // _TILE))
-        edges = [n * k // count for k in range(count + 1)]
-        self._tiles = [slice(edges[k], edges[k + 1]) for k in range(count)]
-        self._below: dict[tuple[int, int], FloatArray] = {}  # tiles of the factor under its diagonal
-        self._inverse: list[FloatArray] = []  # inverses of the factor's diagonal tiles
-        for i, rows in enumerate(self._tiles):
-            for j, columns in enumerate(self._tiles[:i]):
-                tile = matrix[rows, columns].copy()
-                for k in range(j):
-                    tile -= self._below[i, k] @ self._below[j, k].T
-                self._below[i, j] = tile @ self._inverse[j].T
-            tile = matrix[rows, rows].copy()
-            for k in range(i):
-                tile -= self._below[i, k] @ self._below[i, k].T
-            factor, failed = dpotrf(tile, lower=1, clean=1)
-            if failed:
-                raise np.linalg.LinAlgError("the matrix is not positive definite")
-            self._inverse.append(dtrtri(factor, lower=1)[0])
+        # A lower triangle in C order is the upper one of LAPACK's order.
+        self._upper, failed = dpotrf(matrix.T, lower=0, clean=0)
+        if failed:
+            raise np.linalg.LinAlgError("the matrix is not positive definite")
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """`(n,)`: the x of `matrix @ x = right`, bit-exact for any number of BLAS threads."""
-        x = right.copy()
-        for i, rows in enumerate(self._tiles):
-            for k in range(i):
-                x[rows] -= self._below[i, k] @ x[self._tiles[k]]
-            x[rows] = self._inverse[i] @ x[rows]
-        for i, rows in reversed(list(enumerate(self._tiles))):
-            for k in range(i + 1, len(self._tiles)):
-                x[rows] -= self._below[k, i].T @ x[self._tiles[k]]
-            x[rows] = self._inverse[i].T @ x[rows]
+        """`(n,)`: the x of `matrix @ x = right`."""
+        x: FloatArray = dpotrs(self._upper, right, lower=0)[0]
         return x

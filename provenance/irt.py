@@ -203,7 +203,8 @@ def _eliminate(arrow: Arrow, slope: Gradient) -> tuple[FloatArray, FloatArray]:
     inverse /= _determinant(query)[:, np.newaxis, np.newaxis]
     carried = np.einsum("jab,jbk->jak", inverse, arrow.cross)
     schur = arrow.shared - np.einsum("jak,jal->kl", arrow.cross, carried)
-    shared = cholesky.Factor(schur).solve(slope.shared - np.einsum("jak,ja->k", carried, slope.query))
+    with cholesky.one_thread():
+        shared = cholesky.Factor(schur).solve(slope.shared - np.einsum("jak,ja->k", carried, slope.query))
     own = np.einsum("jab,jb->ja", inverse, slope.query) - np.einsum("jak,k->ja", carried, shared)
     return shared, own
 
