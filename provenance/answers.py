@@ -125,20 +125,29 @@ def _from_object(answer: str) -> str | None:
         return None
     if answer.find("<think", 0, brace) < 0:
         return answer[brace:]
-    before, cursor = [], 0
+    kept: list[str] = []  # the characters before the brace, without the blocks
+    cursor = apart = 0  # what is kept before `apart` is parted from what follows by a block that is deleted only later
     while True:
-        opening = answer.find(_OPENING, cursor, brace)
-        closing = answer.find(_CLOSING, opening + len(_OPENING)) if opening >= 0 else -1
+        # A block that is deleted may leave `<thi` and `nk>` side by side: that is an opening too.
+        left = "".join(kept[max(apart, len(kept) - len(_OPENING) + 1) :])
+        joined = (left + answer[cursor : min(brace, cursor + len(_OPENING) - 1)]).find(_OPENING)
+        opening = answer.find(_OPENING, cursor, brace) if joined < 0 else cursor + joined - len(left)
+        closing = answer.find(_CLOSING, opening + len(_OPENING)) if joined >= 0 or opening >= 0 else -1
         if closing < 0:
             break
-        before.append(answer[cursor:opening])
+        if joined >= 0:
+            del kept[len(kept) - len(left) + joined :]
+        else:
+            kept.extend(answer[cursor:opening])
         cursor = closing + len(_CLOSING)
         if brace < closing:
             brace = answer.find("{", cursor)
             if brace < 0:
                 return None
-    before.append(answer[cursor:brace])
-    return None if "<think" in "".join(before) else answer[brace:]
+        else:
+            apart = len(kept)
+    kept.extend(answer[cursor:brace])
+    return None if "<think" in "".join(kept) else answer[brace:]
 
 
 def _decode_repairing(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from provenance.answers import DEEPEST_NESTING, UnusableAnswerError, decode, document
@@ -149,6 +149,10 @@ def _comparable(value: object) -> str:
 
 
 @unhurried
+@example('<<think>{x}</think>think>{x}</think>"{}')
+@example("<thi<think>{</think>nk>a</think>b{}")
+@example("<t<think>{</think>h<think>{</think>ink>{</think>{}")
+@example("<thi<think>a</think>nk>{</think>{}")
 @given(answers())
 def test_the_decoder_agrees_with_the_spec_read_step_by_step(answer: str) -> None:
     """Well-formed or mangled, an answer decodes to what one decode a repair gives."""
