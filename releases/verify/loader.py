@@ -115,7 +115,7 @@ class Loader:
             check()
         except OtherReleaseError as error:
             failure = ("loads-another-release", str(error))
-        except Exception as error:
+        except Exception as error:  # whatever a library raises over a release that it cannot load is the finding
             text = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
             if _is_full(error):
                 raise DiskFullError(f"this machine's disk takes no more: {text}") from error

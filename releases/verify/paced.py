@@ -14,10 +14,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import huggingface_hub
+from huggingface_hub.errors import HfHubHTTPError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+_HTTP_ERROR: type[Exception] = HfHubHTTPError.__bases__[0]
+"""The HTTP library's own error: the client has changed its library before."""
 _RESET = re.compile(r"\bt=([0-9]+)")
 _WAIT = re.compile(r"[0-9]{1,9}")
 _PASSING = frozenset({429, 500, 502, 503, 504})
@@ -88,10 +91,7 @@ class Paced:
             asked: float | None = None
             try:
                 answer = send(request, **options)
-            except Exception as error:
-                # Whatever HTTP library it is: its errors are OSErrors or its own, and named by their class.
-                if not isinstance(error, OSError) and "http" not in type(error).__module__:
-                    raise
+            except (OSError, _HTTP_ERROR) as error:
                 why = f"{type(error).__name__}: {error}"
             else:
                 if answer.status_code in _REFUSED:
