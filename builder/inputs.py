@@ -11,7 +11,7 @@ import pyarrow as pa
 from builder import documents, slices
 from builder.layout import FUSED, MANIFEST, README, RELEASES, SCHEMAS, config_name
 from builder.releases_document import FORMAT
-from builder.tables import batches, check_columns, read_frame, readable, refuse_bad_values
+from builder.tables import batches, check_columns, present, read_frame, readable, refuse_bad_values
 from builder.tree import open_tree
 from provenance.errors import DataError, InputError, Where
 
@@ -118,7 +118,7 @@ class JudgeInputs(Protocol):
         """How gains that are not fitted now were made: `here` (by this tool, before) or `elsewhere`."""
 
     def answers(self, stage: str, domain: str) -> Path:
-        """The file of raw answers of a stage (`tournament` or `rubric`)."""
+        """The file of raw answers of a stage (`tournament` or `rubric`); InputError where there is none."""
 
     def files(self) -> Sequence[Path]:
         """Every file that was read for this judge, for the record of inputs."""
@@ -175,7 +175,7 @@ class PipelineInputs:
 
     def answers(self, stage: str, domain: str) -> Path:
         """See `JudgeInputs`."""
-        return self.path / "judgements" / self._judge / stage / f"{domain}.parquet"
+        return present(self.path / "judgements" / self._judge / stage / f"{domain}.parquet")
 
     def files(self) -> Sequence[Path]:
         """See `JudgeInputs`."""

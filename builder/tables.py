@@ -41,6 +41,19 @@ IMAGE_ROWS = 100
 TABLE_ROWS = 262_144
 
 
+def present(path: Path) -> Path:
+    """The path, if a file is there.
+
+    Raises:
+        InputError: there is none, or it is a folder or a device.
+    """
+    if not path.is_file():
+        raise InputError(
+            "a file is missing", where=Where(str(path)), remedy="check the path, or fetch the inputs again."
+        )
+    return path
+
+
 def open_parquet(path: Path) -> pq.ParquetFile:
     """Open a Parquet file.
 
@@ -48,10 +61,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         InputError: there is no such file.
         DataError: it is no whole Parquet file (truncated, another format, a git-lfs pointer).
     """
-    if not path.is_file():
-        raise InputError(
-            "a file is missing", where=Where(str(path)), remedy="check the path, or fetch the inputs again."
-        )
+    present(path)
     with readable(path):
         return pq.ParquetFile(path)
 
@@ -140,7 +150,7 @@ def check_columns(path: Path, schema: pa.Schema) -> None:
             raise DataError(
                 f"column '{field.name}' is missing (there are: {', '.join(found.names)})",
                 where=Where(str(path), column=field.name),
-                remedy="write the file with the columns of DESIGN section 3.",
+                remedy=f"write the file with the columns {', '.join(schema.names)}.",
             )
         if found.names.count(field.name) > 1:
             raise DataError(
