@@ -6,7 +6,8 @@ import contextlib
 import os
 import signal
 import threading
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+import time
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 _MOST_A_CORE = 16
+_LOOK = 2.0
+"""Seconds between two looks at how many workers there are."""
+_ALONE = 60.0
+"""Seconds without any worker, after which the wait is over: a nanny starts one again in some seconds."""
 _LIMITS = (
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -32,10 +37,15 @@ _LIMITS = (
 
 @dataclass(frozen=True)
 class Runner:
-    """An executor; `lost` are the exceptions of its futures that mean that a worker died."""
+    """An executor.
+
+    `lost` are the exceptions of its futures that mean that a worker died. `workers` tells how many there are, where an
+    executor goes on without any; the others raise by themselves.
+    """
 
     executor: Executor
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    workers: Callable[[], int] | None = None
 
     def submit(self, work: Callable[..., _Result], *arguments: Any) -> Future[_Result]:
         """Hand over one call.
@@ -53,12 +63,26 @@ class Runner:
             RemoteError: its worker died.
         """
         with self._watched():
+            if self.workers is not None:
+                self._wait(future, self.workers)
             return future.result()
 
     def map(self, work: Callable[..., _Result], *arguments: Iterable[Any]) -> list[_Result]:
         """The results of many calls, in order; errors as `result`."""
         futures = [self.submit(work, *each) for each in zip(*arguments, strict=True)]
         return [self.result(future) for future in futures]
+
+    def _wait(self, future: Future[_Result], workers: Callable[[], int]) -> None:
+        seen = time.monotonic()
+        while not wait([future], timeout=_LOOK).done:
+            now = time.monotonic()
+            if workers() > 0:
+                seen = now
+            elif now - seen > _ALONE:
+                raise RemoteError(
+                    f"no worker was there for {_ALONE:.0f} s",
+                    remedy="start workers, and run the same command again: it goes on from the shards that are done.",
+                )
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:

@@ -29,7 +29,7 @@ def cluster(address: str) -> Iterator[Runner]:
     except ImportError as error:
         raise InputError(
             "--scheduler needs Dask, which is not installed",
-            remedy="install the extra `cluster` here and on every worker: pip install 'rcp-release[cluster]'.",
+            remedy="install the extra `cluster` here and on every worker (README, Large builds).",
         ) from error
     with contextlib.ExitStack() as stack:
         try:
@@ -43,6 +43,10 @@ def cluster(address: str) -> Iterator[Runner]:
             ) from error
         executor = client.get_executor(pure=False)
         try:
-            yield Runner(executor, lost=(KilledWorker, CommClosedError, CancelledError))
+            yield Runner(
+                executor,
+                lost=(KilledWorker, CommClosedError, CancelledError),
+                workers=lambda: len(client.nthreads()),
+            )
         finally:
             executor.shutdown(wait=False)

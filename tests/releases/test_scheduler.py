@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from support import tiny
 from support.command import Done, release, release_here, same_trees
 
+from builder import runner
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from concurrent.futures import Future
     from pathlib import Path
 
 distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
@@ -73,3 +77,29 @@ def test_an_unreachable_scheduler_is_said(world: Path) -> None:
     assert 4 == done.code, done.stderr
     assert "dask scheduler" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_cluster_without_workers_is_given_up(
+    world: Path, cluster: distributed.LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the last worker goes the build ends with exit code 6; with workers the same command goes on."""
+    monkeypatch.setattr(runner, "_LOOK", 0.1)
+    monkeypatch.setattr(runner, "_ALONE", 1.0)
+
+    def leave(executor: distributed.cfexecutor.ClientExecutor, *_arguments: object, **_options: object) -> Future[None]:
+        """A call that waits for workers that are gone by then."""
+        cluster.scale(0)
+        while executor._client.nthreads():
+            time.sleep(0.1)
+        return submit(executor, abs, 1)
+
+    submit = distributed.cfexecutor.ClientExecutor.submit
+    with monkeypatch.context() as patch:
+        patch.setattr(distributed.cfexecutor.ClientExecutor, "submit", leave)
+        done = build(world, "left", "--scheduler", cluster.scheduler_address)
+    assert 6 == done.code, done.stderr
+    assert "no worker was there for 1 s" in done.stderr
+    cluster.scale(1)
+    done = build(world, "left", "--scheduler", cluster.scheduler_address)
+    assert 0 == done.code, done.stderr
+    assert same_trees(world / "alone" / TAG, world / "left" / TAG)
