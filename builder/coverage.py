@@ -50,12 +50,14 @@ class Coverage:
         subsets: every subset of the benchmark.
         foreign_queries: queries of the run that the benchmark does not have; sorted.
         foreign_pairs: how many rows name a page outside the query's pool, or a foreign query; they are not ranked.
+        foreign_pair: the first of them that is in no pool, for a person to see; None where there is none.
         unscored: how many rows have a null score.
     """
 
     subsets: tuple[SubsetCoverage, ...]
     foreign_queries: tuple[str, ...]
     foreign_pairs: int
+    foreign_pair: str | None
     unscored: int
 
     def remarks(self) -> list[str]:
@@ -79,7 +81,8 @@ class Coverage:
                 f"queries that the benchmark lacks: {len(self.foreign_queries)} ({_some(self.foreign_queries)})."
             )
         if self.foreign_pairs:
-            lines.append(f"rows outside the pools, left out: {self.foreign_pairs}.")
+            example = "" if self.foreign_pair is None else f", e.g. {self.foreign_pair}"
+            lines.append(f"rows outside the pools, left out: {self.foreign_pairs}{example}.")
         return lines
 
 
@@ -113,16 +116,19 @@ def match_run(run: pl.DataFrame, qrels: Mapping[Subset, pl.DataFrame], *, where:
     found = located.join(pool, on=["query-id", "corpus-id", "domain", "of"], how="inner")
     ranked = found.drop_nulls("score")
     if ranked.is_empty():
+        first = f" (its first: {_pair(run)})" if len(run) else ""
         raise DataError(
-            "the run matches nothing of this benchmark: none of its pairs is in a pool",
-            where=Where(where, value=run["query-id"][0] if len(run) else None),
+            f"the run matches nothing of this benchmark: none of its pairs is in a pool{first}",
+            where=Where(where),
             remedy=f"use the benchmark's ids, e.g. query '{pool['query-id'][0]}' with page '{pool['corpus-id'][0]}'.",
         )
     foreign = run.join(pool.select("query-id").unique(), on="query-id", how="anti")["query-id"].unique().sort()
+    outside = run.join(pool.select("query-id", "corpus-id").unique(), on=["query-id", "corpus-id"], how="anti")
     coverage = Coverage(
         subsets=tuple(_subset_coverage(subset.name, frame, ranked) for subset, frame in qrels.items()),
         foreign_queries=tuple(foreign),
         foreign_pairs=len(run) - len(found),
+        foreign_pair=_pair(outside) if len(outside) else None,
         unscored=run["score"].null_count(),
     )
     domains = dict.fromkeys(subset.domain for subset in qrels)
@@ -165,6 +171,11 @@ def _subset_coverage(name: str, qrels: pl.DataFrame, ranked: pl.DataFrame) -> Su
     queries = qrels["query-id"].unique(maintain_order=True)
     missing = queries.filter(~queries.is_in(met["query-id"].unique().implode()))
     return SubsetCoverage(name, len(queries), tuple(missing), qrels["gain"].count(), len(met))
+
+
+def _pair(run: pl.DataFrame) -> str:
+    """The first row's ids, in ASCII: a name that joins nothing may look like one that does."""
+    return f"query {quoted(run['query-id'][0])} with page {quoted(run['corpus-id'][0])}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -25,7 +25,9 @@ def cluster(address: str) -> Iterator[Runner]:
     try:
         # Here and not above: most builds need no cluster, and the import takes a second.
         from distributed import Client, KilledWorker  # noqa: PLC0415
+        from distributed.comm.addressing import parse_address  # noqa: PLC0415
         from distributed.comm.core import CommClosedError  # noqa: PLC0415
+        from distributed.comm.registry import get_backend  # noqa: PLC0415
     except ImportError as error:
         raise InputError(
             "--scheduler needs Dask, which is not installed",
@@ -33,6 +35,7 @@ def cluster(address: str) -> Iterator[Runner]:
         ) from error
     with contextlib.ExitStack() as stack:
         try:
+            get_backend(parse_address(address)[0])  # else a client is half made, and says so when it goes
             client = stack.enter_context(Client(address, timeout=_PATIENCE, set_as_default=False))
             client.wait_for_workers(1, timeout=_PATIENCE)
         except (OSError, ValueError, TimeoutError) as error:

@@ -70,6 +70,7 @@ def test_coverage() -> None:
         foreign_queries=("q9",),
         # L and z are in no pool, q2 is no query of north__english, q9 of nothing.
         foreign_pairs=4,
+        foreign_pair="query 'q0' with page 'L'",
         unscored=1,
     )
     assert expected == found.coverage
@@ -79,7 +80,7 @@ def test_coverage() -> None:
         "north__english: 1 of 2 queries have no ranked page and score 0 (q1).",
         "3 of 4 pool pairs of these subsets are not ranked.",
         "queries that the benchmark lacks: 1 (q9).",
-        "rows outside the pools, left out: 4.",
+        "rows outside the pools, left out: 4, e.g. query 'q0' with page 'L'.",
     ] == found.coverage.remarks()
 
 
@@ -107,6 +108,7 @@ def test_ambiguous_ids() -> None:
         ),
         (("q1", "a", None, "north"), "matches nothing of this benchmark"),
         (("query-1", "a", 1.0), "matches nothing of this benchmark"),
+        (("q1", "\u0430", 1.0, "north"), r"its first: query 'q1' with page '.u0430'"),
     ],
 )
 def test_nothing_matches(row: tuple[Any, ...], message: str) -> None:
