@@ -244,7 +244,7 @@ def refuse_bad_values(frame: pl.DataFrame, path: Path, nullable: frozenset[str] 
         rows = frame.select(bad.arg_true().alias("row"))["row"]
         if rows.len():
             row = int(rows[0])
-            value = frame[name][row]
+            (value,) = frame.select(name).row(row)
             raise DataError(
                 f"{rows.len()} row(s) of column '{name}' hold no usable value",
                 where=Where(str(path), row, name, "null" if value is None else value),
