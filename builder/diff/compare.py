@@ -1,6 +1,6 @@
 """What changed between two releases, as one document (DESIGN section 5, `release diff`).
 
-Tables whose digests are equal are not read again. The others are read a domain at a time; memory is that of one
+Tables of equal sha256 are not read row by row. The others are read a domain at a time; memory is that of one
 domain's tables.
 """
 

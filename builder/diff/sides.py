@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from builder.dataset_folder import DatasetFolder
 from builder.diff.rows import RowChanges, count, key, match
-from builder.digests import sha256_file
-from builder.layout import MANIFEST, PROVENANCE_KINDS, SCHEMAS, SUBSET_KINDS, config_name, is_inside
+from builder.digests import content_digest, sha256_file
+from builder.layout import MANIFEST, PROVENANCE_KINDS, SCHEMAS, SUBSET_KINDS, config_name
 from builder.proofs.facts import Facts
-from builder.tables import batches, check_columns, open_parquet
+from builder.tables import batches, check_columns, open_parquet, readable
 from builder.tree import ReleaseTree, open_tree
 from builder.upstream import read_pages
 from provenance.errors import DataError, Where
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _SHARE_ROWS = 2_000_000
 """Rows of a table that are compared at once: what a small machine holds twice."""
+_CONTENT_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Side:
         label: how the person named it.
         tree: its tables.
         files: path -> what the manifest says of the file (`sha256`, `bytes`; for tables `rows`, `content_sha256`).
-        sealed: whether `files` is from a manifest of this tool; else the files were hashed now.
+        sealed: whether `files` is from a manifest of this tool, which the files were found to keep.
     """
 
     label: str
@@ -120,19 +121,21 @@ class Side:
 def open_side(path: Path, label: str) -> Side:
     """Open a release tree for a diff.
 
-    A manifest of this tool is believed, as far as each file is there with the size that it says: `release validate`
-    (proof M1) is what proves it. Without one every file is hashed.
+    Every file is hashed now. Where the tree has a manifest, its list is held against them, file by file: a digest that
+    nobody computed proves nothing.
 
     Raises:
         InputError: no tree there, or a file is missing.
         DataError: the tree is no release, or its manifest does not describe it.
     """
     tree = open_tree(path)
+    # The address of a release that was fetched, else the folder.
+    shown = label if "@" in label else str(path)
+    hashed = _hashed(path, shown)
     if not (path / MANIFEST).is_file():
-        names = Facts(path).files
-        return Side(label, tree, {name: {"sha256": sha256_file(path / name)} for name in names}, sealed=False)
+        return Side(label, tree, hashed, sealed=False)
     files = tree.manifest["files"]
-    _check_sizes(tree, files)
+    _check_manifest(tree, shown, files, hashed)
     return Side(label, tree, files, sealed=True)
 
 
@@ -148,23 +151,46 @@ def described_side(path: Path, configs: Iterable[Config], files: Mapping[str, Ma
     return Side(path.name, ReleaseTree(path, folder), files, sealed=True)
 
 
-def _check_sizes(tree: ReleaseTree, files: Mapping[str, Mapping[str, Any]]) -> None:
+def _hashed(path: Path, shown: str) -> dict[str, dict[str, Any]]:
+    """Size and sha256 of every file of a tree; a link counts as what it leads to, which must be a file."""
+    found = {}
+    for name in Facts(path).files:
+        file = path / name
+        if not file.is_file():
+            raise _refusal(file, shown, "it is no regular file")
+        found[name] = {"sha256": sha256_file(file), "bytes": file.stat().st_size}
+    return found
+
+
+def _check_manifest(
+    tree: ReleaseTree, shown: str, files: Mapping[str, Mapping[str, Any]], hashed: Mapping[str, Mapping[str, Any]]
+) -> None:
     tables = {
         path.relative_to(tree.path).as_posix()
         for config, splits in tree.dataset.configs.items()
         for split in splits
         for path in tree.dataset.files(config, split)
     }
-    for name in sorted(tables | files.keys()):
-        path = tree.path / name
-        size = path.stat().st_size if is_inside(name) and path.is_file() else None
-        said = files.get(name, {}).get("bytes")
-        if size is None or size != said or (name in tables and "content_sha256" not in files[name]):
-            raise DataError(
-                "the manifest does not describe this file",
-                where=Where(str(path), column="bytes", value="missing" if size is None else size),
-                remedy="run `release validate` on the tree: proof M1 names every such file.",
-            )
+    for name in sorted((tables | files.keys() | hashed.keys()) - {MANIFEST}):
+        said, is_there = files.get(name), hashed.get(name)
+        if is_there is None:
+            raise _refusal(tree.path / name, shown, "it is missing", column="bytes", value="missing")
+        if said is None:
+            raise _refusal(tree.path / name, shown, "it is not listed")
+        for column in ("bytes", "sha256"):
+            if said[column] != is_there[column]:
+                what = f"the manifest says {said[column]}"
+                raise _refusal(tree.path / name, shown, what, column=column, value=is_there[column])
+        if name in tables and "content_sha256" not in said:
+            raise _refusal(tree.path / name, shown, "it is listed, but not as a table", column="content_sha256")
+
+
+def _refusal(file: Path, shown: str, what: str, *, column: str | None = None, value: object = None) -> DataError:
+    return DataError(
+        f"the manifest does not describe this file: {what}",
+        where=Where(str(file), column=column, value=value),
+        remedy=f"`release validate {shown}` shows all (proof M1).",
+    )
 
 
 def part_changes(old: Side, new: Side, part: Part) -> RowChanges:
@@ -180,9 +206,24 @@ def part_changes(old: Side, new: Side, part: Part) -> RowChanges:
 
 
 def identical(old: Side, new: Side, part: Part) -> bool:
-    """Whether digests say that a table is the same, of bytes or of rows in order; both sides have it."""
-    asked = ["sha256", *(["content_sha256"] if old.sealed and new.sealed else [])]
-    return any(old.digests(part, of) == new.digests(part, of) for of in asked)
+    """Whether digests say that a table is the same, of bytes or of rows in order; both sides have it.
+
+    Where the bytes differ, what the manifests say of the rows is a hint: both digests of the rows are computed now.
+    """
+    if old.digests(part, "sha256") == new.digests(part, "sha256"):
+        return True
+    hinted = old.sealed and new.sealed and old.digests(part, "content_sha256") == new.digests(part, "content_sha256")
+    return hinted and _contents(old, part) == _contents(new, part)
+
+
+def _contents(side: Side, part: Part) -> list[str]:
+    schema = SCHEMAS[part.kind]
+    found = []
+    for path in side.parts[part]:
+        check_columns(path, schema)
+        with readable(path):
+            found.append(content_digest(schema, batches(path, schema.names, rows=_CONTENT_ROWS)))
+    return found
 
 
 def in_both(old: Side, new: Side) -> Iterator[Part]:

@@ -13,6 +13,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 import huggingface_hub.constants
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import HfApi
 from support import tiny
@@ -20,13 +22,15 @@ from support.command import release_here
 from support.hub_world import put
 
 from builder import documents, manifest
-from builder.layout import MANIFEST
+from builder.layout import MANIFEST, TASK_FILE
 from releases.local_hub import LocalHub
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 QRELS = "paper__english/qrels.parquet"
+RUNS = "provenance/runs/paper.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -79,16 +83,88 @@ def test_refusals(trees: tuple[Path, Path, Path], tmp_path: Path) -> None:
         assert "next: " in done.stderr
 
 
-def test_a_file_that_the_manifest_does_not_describe(trees: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    """Digests are believed only where each file has the size that the manifest says."""
-    file, tree, _ = trees
-    shutil.copytree(tree, tmp_path / "broken")
-    with (tmp_path / "broken" / QRELS).open("ab") as target:
+def _appended(tree: Path) -> None:
+    with (tree / QRELS).open("ab") as target:
         target.write(b"\0")
-    done = release_here("diff", tree, tmp_path / "broken", "--benchmark", file)
-    assert 3 == done.code
-    assert "the manifest does not describe this file" in done.stderr
-    assert QRELS in done.stderr
+
+
+def _same_size(tree: Path) -> None:
+    """One byte in the middle of the runs turns: the size stays."""
+    content = bytearray((tree / RUNS).read_bytes())
+    content[len(content) // 3] ^= 1
+    (tree / RUNS).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "file", "message"),
+    [
+        (_appended, QRELS, "the manifest says"),
+        (_same_size, RUNS, "column 'sha256'"),
+        (lambda tree: (tree / "more.txt").write_text("x"), "more.txt", "it is not listed"),
+        (lambda tree: (tree / TASK_FILE).unlink(), TASK_FILE, "it is missing"),
+    ],
+)
+def test_a_file_that_the_manifest_does_not_describe(
+    trees: tuple[Path, Path, Path], tmp_path: Path, damage: Callable[[Path], object], file: str, message: str
+) -> None:
+    """A digest is believed only where the file has it: another size, other bytes of the same size, a file too many."""
+    benchmark, tree, _ = trees
+    shutil.copytree(tree, tmp_path / "broken")
+    damage(tmp_path / "broken")
+    for sides in ((tree, tmp_path / "broken"), (tmp_path / "broken", tree)):
+        done = release_here("diff", *sides, "--benchmark", benchmark)
+        assert (3, "") == (done.code, done.stdout)
+        for part in ("the manifest does not describe this file", file, message, "next: `release validate "):
+            assert part in done.stderr
+
+
+def test_a_label_changed_at_equal_size(trees: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """A whole Parquet file with other labels, of the size that the manifest says, is not called unchanged."""
+    file, tree, _ = trees
+    for name in ("before", "now"):
+        shutil.copytree(tree, tmp_path / name)
+        rows = pq.read_table(tree / QRELS)
+        pq.write_table(rows, tmp_path / name / QRELS, compression="none", use_dictionary=False)
+        manifest.seal(tmp_path / name)
+    changed = tmp_path / "now" / QRELS
+    size, place = changed.stat().st_size, rows.schema.get_field_index("score")
+    labels = pa.array([label + 1 for label in rows["score"].to_pylist()])
+    rows = rows.set_column(place, rows.schema.field(place), labels)
+    pq.write_table(rows, changed, compression="none", use_dictionary=False)
+    assert size == changed.stat().st_size
+    done = release_here("diff", tmp_path / "before", tmp_path / "now", "--benchmark", file)
+    assert (3, "") == (done.code, done.stdout)
+    assert f"{QRELS}, column 'sha256'" in done.stderr
+
+
+def test_a_stale_content_digest(trees: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """Bytes that differ are not called unchanged because the manifest repeats the old rows' digest."""
+    file, tree, _ = trees
+    stale = tmp_path / "stale"
+    shutil.copytree(tree, stale)
+    before = documents.read(stale / MANIFEST)["files"][RUNS]["content_sha256"]
+    tiny.edit_rows(stale / RUNS, lambda rows: [{**row, "score": -row["score"]} for row in rows])
+    manifest.seal(stale)
+    document = documents.read(stale / MANIFEST)
+    document["files"][RUNS]["content_sha256"] = before
+    documents.write(document, stale / MANIFEST)
+    done = release_here("diff", tree, stale, "--benchmark", file)
+    assert (3, True) == (done.code, "PROMISE BROKEN: runs and qrel-nDCG changed" in done.stdout), done.stdout
+
+
+def test_another_encoding(trees: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """The same rows in other bytes, pages too, are found to be the same by a digest of the rows."""
+    file, tree, _ = trees
+    shutil.copytree(tree, tmp_path / "encoded")
+    tables = [RUNS, *(path.relative_to(tree).as_posix() for path in (tree / "paper").glob("*.parquet"))]
+    for name in tables:
+        pq.write_table(pq.read_table(tree / name), tmp_path / "encoded" / name, compression="gzip")
+    manifest.seal(tmp_path / "encoded")
+    done = release_here("diff", tree, tmp_path / "encoded", "--benchmark", file, "--json")
+    assert 0 == done.code, done.stderr
+    found = json.loads(done.stdout)
+    assert sorted(tables) == found["files"]["changed"]
+    assert all(found["tables"][kind]["same_by_digest"] == 1 for kind in ("runs", "corpus"))
 
 
 def test_two_benchmarks(trees: tuple[Path, Path, Path], tmp_path: Path) -> None:
