@@ -17,7 +17,7 @@ from builder.leaderboard import MEAN, printed
 from builder.significance import ALPHA, kendall_tau
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from builder.leaderboard import Leaderboard
     from builder.statistics import Pair
@@ -34,7 +34,9 @@ def board_document(old: Leaderboard, new: Leaderboard, before: Sequence[Pair], a
 
     Returns:
         `systems` (old and new cells and ranks by Mean), `added` and `removed` systems, `cells`, `swaps`, `pairs`
-        (each pair of systems of both), and counts: `apart` of pairs, `tests` of pairs and domains.
+        (each pair of systems of both), `domain_swaps` and `test_changes` (pairs whose order turned, or whose t-test
+        became or ceased to be significant or turned, in one domain), and counts: `apart` of pairs, `tests` of pairs and
+        domains.
     """
     systems = _systems(old, new)
     pairs = _pairs(old, new, before, after)
@@ -51,6 +53,8 @@ def board_document(old: Leaderboard, new: Leaderboard, before: Sequence[Pair], a
         "removed": [name for name in old.rows if name not in new.rows],
         "cells": _cells(systems, new.columns),
         "kendall_tau": kendall_tau(defined[:, 0], defined[:, 1]) if len(defined) > 1 else None,
+        "domain_swaps": list(_domain_swaps(systems, new.columns)),
+        "test_changes": [change for pair in pairs for change in _test_changes(pair)],
         "swaps": [pair for pair in pairs if pair["gap_old"] * pair["gap_new"] < 0],
         "pairs": pairs,
         "apart": _tally([(_sign(pair, "old"), _sign(pair, "new")) for pair in pairs]),
@@ -119,6 +123,19 @@ def _pairs(old: Leaderboard, new: Leaderboard, before: Sequence[Pair], after: Se
     return found
 
 
+def _domain_swaps(systems: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Pairs that a single domain orders otherwise than before; `first` was ahead there, gaps are first minus second."""
+    for domain in columns:
+        if domain == MEAN:
+            continue
+        cells = [(row["system"], row["old"][domain], row["new"][domain]) for row in systems]
+        for one, other in combinations([cell for cell in cells if None not in cell], 2):
+            first, second = (one, other) if one[1] >= other[1] else (other, one)
+            old, new = first[1] - second[1], first[2] - second[2]
+            if old * new < 0:
+                yield {"domain": domain, "first": first[0], "second": second[0], "gap_old": old, "gap_new": new}
+
+
 def _gap(pair: Pair, first: str) -> tuple[float, float, float]:
     """The gap of Means of a pair as `first` minus the other, and its interval."""
     return (pair.gap, pair.low, pair.high) if pair.second == first else (-pair.gap, -pair.high, -pair.low)
@@ -143,18 +160,39 @@ def _sign(pair: Mapping[str, Any], side: str) -> int:
 
 def _test_signs(pair: Mapping[str, Any]) -> list[tuple[int, int]]:
     """By domain, (old, new): 1 or -1 where the t-test separates the pair, by which cell is higher; else 0."""
-    signs = []
-    for domain, before in pair["domains_old"].items():
-        sides = (before, pair["domains_new"][domain])
-        signs.append(
-            tuple(
-                int(math.copysign(1, item["gap"]))
-                if item["p"] is not None and item["p"] < ALPHA and item["gap"] is not None
-                else 0
-                for item in sides
-            )
-        )
-    return [(before, now) for before, now in signs]
+    return [
+        (_test_sign(before), _test_sign(pair["domains_new"][domain])) for domain, before in pair["domains_old"].items()
+    ]
+
+
+def _test_sign(item: Mapping[str, Any]) -> int:
+    separated = item["p"] is not None and item["p"] < ALPHA and item["gap"] is not None
+    return int(math.copysign(1, item["gap"])) if separated else 0
+
+
+def _test_changes(pair: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Domains whose t-test became or ceased to separate the pair, or now says the opposite.
+
+    `first` is ahead in that domain where the test is significant (before, if it is in both); gaps are first minus
+    second.
+    """
+    for (domain, before), (was, now) in zip(pair["domains_old"].items(), _test_signs(pair), strict=True):
+        if was != now:
+            after = pair["domains_new"][domain]
+            sign = was or now
+            names = (pair["first"], pair["second"])[::sign]
+            yield {
+                "change": "became" if not was else "ceased" if not now else "reversed",
+                "domain": domain,
+                "first": names[0],
+                "second": names[1],
+                **{
+                    f"gap_{side}": None if item["gap"] is None else sign * item["gap"]
+                    for side, item in (("old", before), ("new", after))
+                },
+                "p_old": before["p"],
+                "p_new": after["p"],
+            }
 
 
 def _tally(signs: Sequence[tuple[int, int]]) -> dict[str, int]:

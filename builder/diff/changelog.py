@@ -52,11 +52,19 @@ def _changes(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         name = board_name(found)
         cells, apart = found["cells"], found["apart"]
         yield _change(f"printed cells of {name}", cells["changed_as_printed"], cells["compared"])
-        yield _change(f"pairs of systems that swap ranks ({name})", len(found["swaps"]), apart["of"])
+        yield _change(f"pairs of systems that swap ranks by Mean ({name})", len(found["swaps"]), apart["of"])
         yield _change(
-            "significant differences of that table's Means that no longer stand",
+            f"significant differences of Means that no longer stand (bootstrap interval, {name})",
             apart["old"] - apart["kept"],
             apart["old"],
+        )
+        every = [item["apart"] for item in document["leaderboards"]]
+        supported = sum(item["old"] for item in every)
+        yield _change(
+            "significant differences of Means that no longer stand (bootstrap interval, over all views, metrics and "
+            "tie rules)",
+            supported - sum(item["kept"] for item in every),
+            supported,
         )
         qrel = [item["cells"] for item in document["leaderboards"] if item["metric"] == "qrel"]
         yield _change(f"cells of {QREL_NDCG}", sum(item["changed"] for item in qrel), sum(i["compared"] for i in qrel))

@@ -9,11 +9,13 @@ from builder.diff.gains import MEASURES
 from builder.diff.sentences import (
     NAMES,
     board_name,
+    changed_test,
     different,
     headline,
     named,
     pair_name,
     reversed_pair,
+    swap_name,
     title,
 )
 from builder.leaderboard import MEAN, printed
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
 
 _FILES = 20
 """Files of a list that are named; the JSON document has all."""
+_TESTS = {
+    "became": "Now significant",
+    "ceased": "No longer significant",
+    "reversed": "Significant, reversed",
+}
 
 
 @dataclass(frozen=True)
@@ -197,6 +204,7 @@ def _board(board: Mapping[str, Any]) -> Iterator[Block]:
     lines = [
         f"Kendall's tau between both orders: {tau:.4f}." if tau is not None else "Both orders: no tau is defined.",
         *(f"Swapped: {pair_name(pair)}." for pair in board["swaps"]),
+        *(f"Swapped in {swap_name(swap)}." for swap in board["domain_swaps"]),
         *(f"No longer apart: {pair_name(pair)}." for pair in pairs if pair["apart_old"] and not pair["apart_new"]),
         *(f"Now apart: {pair_name(pair)}." for pair in pairs if pair["apart_new"] and not pair["apart_old"]),
         *(f"Apart, reversed: {pair_name(pair)}." for pair in pairs if reversed_pair(pair)),
@@ -205,6 +213,7 @@ def _board(board: Mapping[str, Any]) -> Iterator[Block]:
             f"{tests['new']:,} now; {tests['became']:,} became, {tests['ceased']:,} ceased, "
             f"{tests['reversed']:,} reversed."
         ),
+        *(f"{_TESTS[change['change']]} in {changed_test(change)}." for change in board["test_changes"]),
         *(f"Added: {name}." for name in board["added"]),
         *(f"Removed: {name}." for name in board["removed"]),
     ]

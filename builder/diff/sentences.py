@@ -101,13 +101,30 @@ def claims(document: Mapping[str, Any]) -> list[str]:
     boards = document["leaderboards"]
     supported = sum(item["apart"]["old"] for item in boards)
     stand = sum(item["apart"]["kept"] for item in boards)
-    swaps = sum(len(item["swaps"]) for item in boards)
+    lost = fallen(boards)
+    names = f"; no longer {'stands' if len(lost) == 1 else 'stand'}: {some(lost)}" if lost else ""
     lines.append(
-        f"Over {plural(len(boards), 'table')} (view, metric, tie rule): {plural(swaps, 'rank swap')}; of "
+        f"Over {plural(len(boards), 'table')} (view, metric, tie rule): {swaps(boards)}; of "
         f"{plural(supported, 'claim')} 'A is ahead of B' that the old release supports, {all_of(stand, supported)} "
-        "still stand."
+        f"still stand{names}."
     )
     return lines
+
+
+def swaps(boards: Sequence[Mapping[str, Any]]) -> str:
+    """How many pairs of systems changed their order: by Mean, and in a single domain."""
+    means, domains = (sum(len(item[name]) for item in boards) for name in ("swaps", "domain_swaps"))
+    return f"{plural(means, 'rank swap')} of the means, {domains:,} within single domains"
+
+
+def fallen(boards: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The claims that the old release supports and the new one does not: `A ahead of B (table)`."""
+    return [
+        f"{pair['first']} ahead of {pair['second']} ({board_name(item)})"
+        for item in boards
+        for pair in item["pairs"]
+        if pair["apart_old"] and (not pair["apart_new"] or reversed_pair(pair))
+    ]
 
 
 def order(found: Mapping[str, Any]) -> str:
@@ -167,6 +184,17 @@ def pair_name(pair: Mapping[str, Any]) -> str:
     return f"{pair['first']} over {pair['second']} (gap {100 * pair['gap_old']:.2f}, now {points(pair['gap_new'])})"
 
 
+def swap_name(swap: Mapping[str, Any]) -> str:
+    """`hr: A over B (gap 2.65, now -0.13 points)`: an order that turned in one domain."""
+    return f"{swap['domain']}: {pair_name(swap)}"
+
+
+def changed_test(change: Mapping[str, Any]) -> str:
+    """`hr: A over B (p 0.012, now 0.2)`: a t-test that says another thing than before."""
+    before, now = ("undefined" if p is None else f"{p:.3g}" for p in (change["p_old"], change["p_new"]))
+    return f"{change['domain']}: {change['first']} over {change['second']} (p {before}, now {now})"
+
+
 def points(fraction: float) -> str:
     """A fraction in points, two decimals."""
     return f"{100 * fraction:.2f} points"
@@ -218,12 +246,12 @@ def _verdict(document: Mapping[str, Any]) -> str:
 
 def _stands(boards: Sequence[Mapping[str, Any]]) -> str:
     """Over all tables: whether systems swapped, and whether significant claims are lost."""
-    swaps = sum(len(item["swaps"]) for item in boards)
+    swapped = any(item["swaps"] or item["domain_swaps"] for item in boards)
     supported = sum(item["apart"]["old"] for item in boards)
     lost = supported - sum(item["apart"]["kept"] for item in boards)
-    order = f"{plural(swaps, 'rank swap')}" if swaps else "no two systems swapped"
+    order = swaps(boards) if swapped else "no two systems swapped, in the mean or in a domain"
     if not lost:
-        return f"{order}, and every significant leaderboard claim still stands"
+        return f"{order}; every significant leaderboard claim still stands"
     return (
         f"{order}; {lost:,} of {plural(supported, 'significant leaderboard claim')} no longer stand{'s' * (lost == 1)}"
     )

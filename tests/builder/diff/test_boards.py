@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from builder.diff.boards import board_document
-from builder.diff.sentences import apart, claims, moved, order
+from builder.diff.render import as_html, as_markdown, as_text
+from builder.diff.report import blocks
+from builder.diff.sentences import apart, changed_test, claims, fallen, moved, order, swap_name, swaps
 from builder.leaderboard import Leaderboard
 from builder.statistics import Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import World
 
 
 def board(rows: dict[str, tuple[float, float]]) -> Leaderboard:
@@ -81,6 +90,45 @@ def test_tests_by_domain() -> None:
     assert {"of": 6, "old": 4, "new": 4, "kept": 1, "became": 2, "ceased": 2, "reversed": 1} == FOUND["tests"]
 
 
+def test_changes_by_domain() -> None:
+    """Each test that changed, the system first that is ahead where it is significant (cells of B and C: -0.16 in y)."""
+    assert [
+        ("ceased", "x", "A", "C", 0.01, 0.20),
+        ("became", "y", "C", "A", 0.30, 0.02),
+        ("ceased", "y", "A", "B", 0.04, 0.06),
+        ("reversed", "x", "B", "C", 0.01, 0.01),
+        ("became", "y", "C", "B", None, 0.01),
+    ] == [
+        tuple(change[name] for name in ("change", "domain", "first", "second", "p_old", "p_new"))
+        for change in FOUND["test_changes"]
+    ]
+    last = FOUND["test_changes"][-1]
+    assert (0.0, 0.16) == pytest.approx((last["gap_old"], last["gap_new"]))
+    assert "y: C over B (p undefined, now 0.01)" == changed_test(last)
+
+
+def test_swaps_in_one_domain() -> None:
+    """A led C by 10 points in y and now trails by 6; B led C by 20 in x and trails by 8; a tie that ends is no swap."""
+    assert ["x: B over C (gap 20.00, now -8.00 points)", "y: A over C (gap 10.00, now -6.00 points)"] == sorted(
+        swap_name(swap) for swap in FOUND["domain_swaps"]
+    )
+
+
+def test_a_domain_turns_under_a_mean_that_stays() -> None:
+    """Means keep their order (0.75, 0.70) while A falls behind B in y: the summary counts it."""
+    before = board({"A": (0.9, 0.6), "B": (0.7, 0.5)})
+    now = board({"A": (1.0, 0.5), "B": (0.7, 0.7)})
+    found = board_document(
+        before, now, [pair("A", "B", -0.15, 0.1, None, None)], [pair("A", "B", -0.05, 0.04, None, None)]
+    )
+    assert ([], [("y", "A", "B")]) == (
+        found["swaps"],
+        [(swap["domain"], swap["first"], swap["second"]) for swap in found["domain_swaps"]],
+    )
+    assert "0 rank swaps of the means, 1 within single domains" == swaps([found])
+    assert [] == fallen([found])
+
+
 def test_sentences() -> None:
     """A newcomer reads the ranks that changed, the largest change, and the claims that are lost."""
     assert "C is number 1, was 3, A is number 2, was 1, B is number 3, was 2" == order(FOUND)
@@ -91,9 +139,26 @@ def test_sentences() -> None:
         "now apart: B over C (gap 10.00, now -12.00 points)."
     ) == apart(FOUND)
     assert (
-        "Over 1 table (view, metric, tie rule): 2 rank swaps; of 2 claims 'A is ahead of B' that the old release "
-        "supports, none still stand."
+        "Over 1 table (view, metric, tie rule): 2 rank swaps of the means, 2 within single domains; of 2 claims 'A is "
+        "ahead of B' that the old release supports, none still stand; no longer stand: A ahead of C (RCP-nDCG@10, "
+        "native view, ties b), A ahead of B (RCP-nDCG@10, native view, ties b)."
     ) == claims({"leaderboards": [FOUND]})[-1]
+
+
+@pytest.mark.parametrize("render", [as_text, as_markdown, as_html])
+def test_claims_that_fall_are_named(world: World, render: Callable[..., str]) -> None:
+    """Every format names, beside the fallen claims, the orders and t-tests that changed in a single domain."""
+    document = {**world.diff(world.first, world.recalibrated), "leaderboards": [FOUND]}
+    text = re.sub(r"\\(?=\W)", "", render(blocks(document)))
+    for said in (
+        "2 rank swaps of the means, 2 within single domains; 2 of 2 significant leaderboard claims no longer stand.",
+        "no longer stand: A ahead of C (RCP-nDCG@10, native view, ties b)",
+        "Swapped in x: B over C (gap 20.00, now -8.00 points).",
+        "No longer significant in x: A over C (p 0.01, now 0.2).",
+        "Now significant in y: C over A (p 0.3, now 0.02).",
+        "Significant, reversed in x: B over C (p 0.01, now 0.01).",
+    ):
+        assert said in text
 
 
 def test_an_unchanged_table() -> None:

@@ -211,6 +211,13 @@ def test_what_a_card_says(world: World) -> None:
     assert (0, 10) == changes["pages"]
     assert ((1, 40), (0, 40)) == tuple(changes[f"tournament windows left out {when}"] for when in ("before", "now"))
     assert (0, 16) == changes["cells of qrel-nDCG"]
+    lost = "significant differences of Means that no longer stand (bootstrap interval, "
+    for covers, boards in (
+        ("RCP-nDCG@10, native view, ties b", [table(found)]),
+        ("over all views, metrics and tie rules", found["leaderboards"]),
+    ):
+        old = sum(pair["apart_old"] for item in boards for pair in item["pairs"])
+        assert (0, old) == changes[f"{lost}{covers})"]
     assert all(
         isinstance(number, int) and changed <= of for changed, of in changes.values() for number in (changed, of)
     )
