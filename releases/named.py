@@ -28,18 +28,28 @@ def benchmark_of(tree: Path, name: str | None) -> Benchmark:
 
     Raises:
         InputError: the tree names none that is embedded, and none was asked for.
+        DataError: its releases.json is no JSON object.
         BenchmarkError: the benchmark file is broken.
     """
     if name is not None:
         return load_benchmark(name)
+    said = None
+    if (tree / RELEASES).is_file():
+        document = documents.read(tree / RELEASES)
+        if not isinstance(document, dict):
+            raise DataError(
+                "not a JSON object",
+                where=Where(str(tree / RELEASES)),
+                remedy="`release validate` names what is wrong with the tree.",
+            )
+        said = document.get("benchmark")
     try:
-        said = documents.read(tree / RELEASES)["benchmark"]
         # Only an embedded one: a tree does not name files of this machine.
         return load_benchmark(str(said).replace("/", " ").removesuffix(".toml"))
-    except (InputError, DataError, KeyError, TypeError) as error:
+    except InputError as error:
         raise InputError(
             "the tree does not name an embedded benchmark",
-            where=Where(str(tree / RELEASES), column="benchmark"),
+            where=Where(str(tree / RELEASES), column="benchmark", value=said),
             remedy="name its benchmark file with --benchmark.",
         ) from error
 

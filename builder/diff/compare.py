@@ -17,7 +17,7 @@ from builder.diff.gains import GainChanges, gain_changes, gains_document
 from builder.diff.held import held, promised
 from builder.diff.results import Values, board_documents, common_benchmark, replay_domain, same_values
 from builder.diff.rows import OLD, Matched, RowChanges, count, differs, key, match
-from builder.diff.sides import Part, Side, identical, part_changes
+from builder.diff.sides import Part, Side, identical, part_changes, qrels
 from builder.diff.top import TopChanges, top_changes, top_document
 from builder.diff.windows import items_document, windows_document
 from builder.layout import PROVENANCE_KINDS, SUBSET_KINDS
@@ -181,11 +181,11 @@ def _gains(work: _Work, domain: str) -> None:
 
 
 def _qrels(work: _Work, part: Part) -> Matched:
-    now = work.new.tree.table("qrels", subset=part.name)
+    now = qrels(work.new, part)
     if identical(work.old, work.new, part):
         work.by_digest.add(part)
         return match(now, now, key("qrels"), what=part.name)
-    before = work.old.tree.table("qrels", subset=part.name)
+    before = qrels(work.old, part)
     return match(before, now, key("qrels"), what=f"qrels of {part.name}")
 
 

@@ -18,6 +18,7 @@ from builder.tables import batches, check_columns, open_parquet, readable
 from builder.tree import ReleaseTree, open_tree
 from builder.upstream import read_pages
 from provenance.errors import DataError, Where
+from provenance.shown import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -191,6 +192,41 @@ def _refusal(file: Path, shown: str, what: str, *, column: str | None = None, va
         where=Where(str(file), column=column, value=value),
         remedy=f"`release validate {shown}` shows all (proof M1).",
     )
+
+
+def qrels(side: Side, part: Part) -> pl.DataFrame:
+    """The qrels of a subset: every gain in 0 to 1 where there is one, no label negative.
+
+    Raises:
+        InputError, DataError: as `ReleaseTree.table`, and for a value out of its range.
+    """
+    frame = side.tree.table("qrels", subset=part.name)
+    for column, inside, allowed in (
+        ("gain", pl.col("gain").is_between(0, 1), "in 0 to 1"),
+        ("score", pl.col("score") >= 0, "at least 0"),
+    ):
+        beyond = frame.with_row_index("row").filter(~inside)
+        if beyond.height:
+            found = beyond.row(0, named=True)
+            path, row = _place(side.parts[part], found["row"])
+            raise DataError(
+                f"a {column} must be {allowed}; this one is of query {quoted(found['query-id'], 'query-id')} and page "
+                f"{quoted(found['corpus-id'], 'corpus-id')}",
+                where=Where(str(path), row=row, column=column, value=found[column]),
+                remedy="run `release validate` on the tree: it names every such row.",
+            )
+    return frame
+
+
+def _place(paths: Iterable[Path], row: int) -> tuple[Path, int]:
+    """The file and the row in it, of a row counted over several files."""
+    for path in paths:
+        with open_parquet(path) as file:
+            rows = file.metadata.num_rows
+        if row < rows:
+            return path, row
+        row -= rows
+    raise IndexError(row)
 
 
 def part_changes(old: Side, new: Side, part: Part) -> RowChanges:

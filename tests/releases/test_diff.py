@@ -22,7 +22,7 @@ from support.command import release_here
 from support.hub_world import put
 
 from builder import documents, manifest
-from builder.layout import MANIFEST, TASK_FILE
+from builder.layout import MANIFEST, RELEASES, TASK_FILE
 from releases.local_hub import LocalHub
 
 if TYPE_CHECKING:
@@ -165,6 +165,49 @@ def test_another_encoding(trees: tuple[Path, Path, Path], tmp_path: Path) -> Non
     found = json.loads(done.stdout)
     assert sorted(tables) == found["files"]["changed"]
     assert all(found["tables"][kind]["same_by_digest"] == 1 for kind in ("runs", "corpus"))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"), [("gain", 5.0, "5.0"), ("gain", -0.5, "-0.5"), ("score", -1, "-1")]
+)
+def test_a_value_out_of_range(
+    trees: tuple[Path, Path, Path], tmp_path: Path, column: str, value: float, said: str
+) -> None:
+    """A gain outside 0 to 1, or a negative label, on either side: file, row, ids, column and value are named."""
+    file, tree, _ = trees
+    beyond = tmp_path / "beyond"
+    shutil.copytree(tree, beyond)
+    tiny.edit_rows(beyond / QRELS, lambda rows: [*rows[:7], {**rows[7], column: value}, *rows[8:]])
+    manifest.seal(beyond)
+    row = tiny.read_rows(tree / QRELS)[7]
+    for sides in ((tree, beyond), (beyond, tree), (beyond, beyond)):
+        done = release_here("diff", *sides, "--benchmark", file)
+        assert (3, "") == (done.code, done.stdout)
+        assert f"{beyond / QRELS}, row 7, column '{column}', value {said}]" in done.stderr
+        assert row["query-id"] in done.stderr
+        assert row["corpus-id"] in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "not a JSON document we accept: Expecting value"),
+        ('{"benchmark": "tiny"', "not a JSON document we accept: Expecting ',' delimiter"),
+        ("[]", "not a JSON object"),
+    ],
+)
+def test_a_broken_releases_document(trees: tuple[Path, Path, Path], tmp_path: Path, content: str, message: str) -> None:
+    """A releases.json that is none is named with its fault; --benchmark would not mend it."""
+    _, tree, _ = trees
+    broken = tmp_path / "broken"
+    shutil.copytree(tree, broken)
+    (broken / RELEASES).write_text(content, encoding="utf-8")
+    manifest.seal(broken)
+    done = release_here("diff", tree, broken)
+    assert 3 == done.code
+    assert message in done.stderr
+    assert f"[{broken / RELEASES}]" in done.stderr
+    assert "--benchmark" not in done.stderr
 
 
 def test_two_benchmarks(trees: tuple[Path, Path, Path], tmp_path: Path) -> None:
