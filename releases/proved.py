@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +12,11 @@ from builder.digests import sha256_file
 from builder.layout import MANIFEST
 from builder.proofs.facts import Facts
 from builder.validate import validate
-from provenance.errors import SafetyError, Where
+from provenance.errors import InputError, SafetyError, Where
+from releases.remote_validate import plain_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from builder.benchmark import Benchmark
     from releases.ledger.chain import Entry
@@ -22,29 +24,36 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-def prove(tree: Path, benchmark: Benchmark, entries: Sequence[Entry], say: Callable[[str], None]) -> bool:
+def prove(
+    tree: Path, benchmark: Benchmark, entries: Sequence[Entry], say: Callable[[str], None], *, fetched: bool
+) -> bool:
     """Run every proof of `release validate`.
 
-    Against upstream where it lies on this machine, and against the predecessor's tree where that lies beside `tree`.
+    Against upstream where it lies on this machine, and against the predecessor: its tree beside `tree`, or fetched.
+
+    Args:
+        tree: the release.
+        benchmark: of which it is one.
+        entries: the ledger.
+        say: where progress goes.
+        fetched: whether the predecessor may be fetched from the benchmark's repository.
 
     Returns:
         True: nothing failed. What is not provable here is no failure.
 
     Raises:
         SafetyError: a proof failed; up to ten failures are named.
+        InputError: the predecessor's tree is not here, so what may not change cannot be proved.
     """
     before = [entry for entry in entries if entry.tag != tree.name]
-    against = tree.parent / before[-1].tag if before else None
-    if against is not None and not _is(against, before[-1].manifest_sha256):
-        say(f"the predecessor's tree is not in {tree.parent}: what may not change (C3) is not proved here")
-        against = None
-    facts = Facts(
-        tree,
-        benchmark=benchmark,
-        upstream=_upstream(benchmark),
-        against=None if against is None else Facts(against),
-    )
-    result = validate(facts, clock=time.perf_counter, say=lambda _message: None)
+    with _predecessor(tree, benchmark, before[-1] if before else None, say, fetched=fetched) as against:
+        facts = Facts(
+            tree,
+            benchmark=benchmark,
+            upstream=_upstream(benchmark),
+            against=None if against is None else Facts(against),
+        )
+        result = validate(facts, clock=time.perf_counter, say=lambda _message: None)
     say(f"proofs: {len(result.named('passed'))} hold, {len(result.named('not provable'))} not provable here")
     if not result.holds(strict=False):
         lines = [
@@ -61,6 +70,41 @@ def prove(tree: Path, benchmark: Benchmark, entries: Sequence[Entry], say: Calla
             remedy="nothing was published. `release validate` shows every failure; build the release again.",
         )
     return True
+
+
+@contextlib.contextmanager
+def _predecessor(
+    tree: Path, benchmark: Benchmark, last: Entry | None, say: Callable[[str], None], *, fetched: bool
+) -> Iterator[Path | None]:
+    """The tree of the release before, as it was published; None where there is none, or it never had a manifest."""
+    if last is None:
+        yield None
+        return
+    if last.manifest_sha256 is None:
+        say(f"{last.tag} has no manifest: what may not change (C3) is not proved here")
+        yield None
+        return
+    beside = tree.parent / last.tag
+    if _is(beside, last.manifest_sha256):
+        yield beside
+        return
+    named = f"{benchmark.repo}@{last.revision}"
+    if not fetched:
+        raise InputError(
+            f"the tree of the release before, {last.tag}, is not beside this one as it was published: what may not "
+            "change (C3) cannot be proved",
+            where=Where(str(beside)),
+            remedy=f"put it there: hf download {benchmark.repo} --repo-type dataset --revision "
+            f"{last.revision or last.tag} --local-dir {beside}",
+        )
+    with plain_tree(named) as found:
+        if not _is(found, last.manifest_sha256):
+            raise SafetyError(
+                f"what {named} holds is not {last.tag} as it was published",
+                where=Where(str(found / MANIFEST)),
+                remedy="nothing was published; `release verify` says what is wrong with the remote.",
+            )
+        yield found
 
 
 def _is(tree: Path, manifest_sha256: str | None) -> bool:

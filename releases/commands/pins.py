@@ -25,7 +25,13 @@ def pins(
     if unknown:
         say(f"left out, their commits are not known: {', '.join(unknown)} (`release adopt` reads them)")
     rows = [
-        {"number": entry.number, "tag": entry.tag, "revision": entry.revision, "status": status.name}
+        {
+            "number": entry.number,
+            "tag": entry.tag,
+            "revision": entry.revision,
+            "pin": f"{chosen.repo}@{entry.revision}",
+            "status": status.name,
+        }
         for entry, status in zip(entries, statuses(entries), strict=True)
         if entry.revision is not None
     ]

@@ -40,7 +40,9 @@ def publish(
     entries = read_ledger(path)
     folder = out / tag
     ready = read_ready(folder, tag, chosen, entries)
-    ready = replace(ready, proved=prove(folder, chosen, entries, say))
+    # A rehearsal elsewhere need not have releases that the Hub has, nor the Hub those of a rehearsal.
+    on_hub = to is None or to == f"hf:{chosen.repo}"
+    ready = replace(ready, proved=prove(folder, chosen, entries, say, fetched=on_hub))
     retry = Retry(say=say)
     with open_target(to or f"hf:{chosen.repo}", chosen.repo, out, retry) as remote:
         say(f"to {remote.name}")
