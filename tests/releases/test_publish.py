@@ -389,3 +389,29 @@ def test_the_command_refuses(world: Path) -> None:
     (world / "dist" / "v1-toy" / "README.md").write_text("changed")
     changed = release_here(*command(world))
     assert changed.code == 5
+
+
+def test_what_may_not_change_is_proved_first(world: Path) -> None:
+    """Without the predecessor's tree nothing is published; with it, a release that breaks C3 is refused."""
+    assert 0 == release_here(*command(world)).code
+    tiny.edit_rows(world / "pipeline" / "runs" / "paper.parquet", lambda rows: [*map(turned, rows)])
+    built = release_here(
+        *("build", "--benchmark", world / "benchmark.toml", "--judge", "toy", "--out", world / "other"),
+        *("--workers", "1", "--no-figures"),
+    )
+    assert 0 == built.code, built.stderr
+    publish = [{"v1-toy": "v2-toy", world / "dist": world / "other"}.get(part, part) for part in command(world)]
+    alone = release_here(*publish)
+    assert 4 == alone.code
+    assert "what may not change (C3) cannot be proved" in alone.stderr
+    shutil.copytree(world / "dist" / "v1-toy", world / "other" / "v1-toy")
+    broken = release_here(*publish)
+    assert 5 == broken.code
+    assert "fails its proofs (C3)" in broken.stderr
+    assert ["v1-toy"] == [entry.tag for entry in read_ledger(world / "tiny.ledger.jsonl")]
+
+
+def turned(row: dict[str, object]) -> dict[str, object]:
+    """A run's row with its score turned round."""
+    score = row["score"]
+    return row | {"score": -score if isinstance(score, float) else score}
