@@ -13,7 +13,8 @@ from builder.card_facts import read_facts
 from builder.layout import MANIFEST, README, RELEASES, TASK_FILE, is_inside
 from builder.output import new_tree
 from builder.releases_document import MAY_CHANGE
-from provenance.errors import DataError, Where
+from builder.tree import open_tree
+from provenance.errors import DataError, SafetyError, Where
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,7 @@ def reissue(last: Path, out: Path, benchmark: Benchmark, numbering: Numbering, *
     own.pop("withdrawn_because", None)
     # What the release before changed, this one does not.
     own.pop("relation", None)
+    _refuse_another(out / own["tag"])
     described = documents.read_as(last / MANIFEST, "manifest")
     with new_tree(out / own["tag"]) as tree:
         for name, fact in described["files"].items():
@@ -79,6 +81,16 @@ def reissue(last: Path, out: Path, benchmark: Benchmark, numbering: Numbering, *
         documents.write(described, tree / MANIFEST)
         manifest.seal(tree)
     return {"tag": own["tag"], "tree": str(out / own["tag"]), "withdraws": tag, "why": why}
+
+
+def _refuse_another(tree: Path) -> None:
+    """Refuse to put a withdrawal in the place of a release that was built under the same number."""
+    if (tree / RELEASES).is_file() and "withdraws" not in open_tree(tree).entries[-1]:
+        raise SafetyError(
+            "another release of this number was built here, and is not published yet",
+            where=Where(str(tree)),
+            remedy="publish it first, or move it away; then run the same command again.",
+        )
 
 
 def _copy(source: Path, target: Path, sha256: str) -> None:

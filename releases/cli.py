@@ -96,6 +96,8 @@ def _run(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         # A full disk may be met only when the rest of the output goes there.
         sys.stdout.flush()
+        if end.code == INTERRUPTED:
+            raise KeyboardInterrupt from None  # the command line's library takes Ctrl-C for an end
         return end.code if isinstance(end.code, int) else 0
     return 0
 

@@ -76,6 +76,13 @@ def one_document(*, wanted: bool) -> Iterator[None]:
                 {"error": {"exit_code": error.exit_code, "what": error.what, "where": where, "next": error.remedy}}
             )
         raise
+    except KeyboardInterrupt:
+        if wanted and not _printed.get():
+            what = "interrupted"
+            print_json(
+                {"error": {"exit_code": 130, "what": what, "where": None, "next": "run the same command again."}}
+            )
+        raise
 
 
 def _json(value: object) -> str | int | float | bool | None:

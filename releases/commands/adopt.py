@@ -15,7 +15,7 @@ from builder.benchmark import DEFAULT, load_benchmark
 from provenance.shown import plain
 from releases.adopt import Adopted, Adoption, kept_entries, releases_of
 from releases.ledger.chain import append, ledger_path, read_ledger, rewrite
-from releases.terminal import print_json, say, stderr
+from releases.terminal import as_typed, print_json, say, stderr
 from releases.verify.hub import HubReader
 from releases.verify.paced import Paced
 from releases.verify.target import open_hub
@@ -60,7 +60,7 @@ def adopt(
         _write(path, entries, kept, done)
     if json:
         print_json(_document(path, kept, done, replaced))
-    _summarise(path, kept, done, replaced)
+    _summarise(path, kept, done, replaced, as_typed(chosen, ledger=ledger, to=repo))
 
 
 def _write(path: Path, before: Sequence[Entry], kept: Sequence[Entry], done: Sequence[Adopted]) -> None:
@@ -100,7 +100,7 @@ def _document(path: Path, kept: Sequence[Entry], done: Sequence[Adopted], replac
     }
 
 
-def _summarise(path: Path, kept: Sequence[Entry], done: Sequence[Adopted], replaced: int) -> None:
+def _summarise(path: Path, kept: Sequence[Entry], done: Sequence[Adopted], replaced: int, options: str) -> None:
     if not done:
         say(f"nothing to adopt: {path} has every release of the repository")
         return
@@ -116,4 +116,4 @@ def _summarise(path: Path, kept: Sequence[Entry], done: Sequence[Adopted], repla
     elif kept:
         say(f"added after the {len(kept)} entries of {path}")
     say("a release of which a proof failed, or could not be made, is in the ledger as it was found; it is not proved")
-    say(f"next: keep {path} in git, and run release verify --level content")
+    say(f"next: keep {path} in git, and run release verify --level content{options}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from builder.benchmark import DEFAULT, load_benchmark
+from builder.tables import present
 from provenance.shown import visible
 from releases.ledger.chain import ledger_path, read_ledger
 from releases.ledger.status import statuses
@@ -21,7 +22,7 @@ def list_releases(
 ) -> None:
     """List every release of the ledger with its commit, judge and status."""
     chosen = load_benchmark(benchmark)
-    entries = read_ledger(ledger_path(chosen, ledger))
+    entries = read_ledger(present(ledger) if ledger is not None else ledger_path(chosen))
     rows = [
         {
             "number": entry.number,

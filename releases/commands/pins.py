@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from builder.benchmark import DEFAULT, load_benchmark
+from builder.tables import present
 from releases.ledger.chain import ledger_path, read_ledger
 from releases.ledger.status import statuses
 from releases.terminal import print_json, say, show
@@ -20,7 +21,7 @@ def pins(
 ) -> None:
     """Name every release that is pinned: tag and full commit sha, oldest first; by the ledger, no remote is asked."""
     chosen = load_benchmark(benchmark)
-    entries = read_ledger(ledger_path(chosen, ledger))
+    entries = read_ledger(present(ledger) if ledger is not None else ledger_path(chosen))
     unknown = [entry.tag for entry in entries if entry.revision is None]
     if unknown:
         say(f"left out, their commits are not known: {', '.join(unknown)} (`release adopt` reads them)")

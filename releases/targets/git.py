@@ -67,7 +67,9 @@ class GitRemote:
                 "an address must not hold a password or a token: every process on this machine could read it",
                 remedy="use git's credential helper, or ssh.",
             )
-        self._url = url
+        # git runs in a folder of its own: a path is made whole here.
+        is_path = not parts.scheme and ":" not in url.partition("/")[0]
+        self._url = str(Path(url).absolute()) if is_path else url
         self._work = work
         self.name = f"git:{url}"
         self._folder: tempfile.TemporaryDirectory[str] | None = None

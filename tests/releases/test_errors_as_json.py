@@ -46,6 +46,13 @@ def test_a_document_that_was_given_stays_the_only_one(capsys: pytest.CaptureFixt
     assert {"tag": "v1-toy"} == json.loads(capsys.readouterr().out)
 
 
+def test_an_interrupt_is_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C too: exit code 130, and that the same command can be run again."""
+    with pytest.raises(KeyboardInterrupt), one_document(wanted=True):
+        raise KeyboardInterrupt
+    assert 130 == json.loads(capsys.readouterr().out)["error"]["exit_code"]
+
+
 def test_without_json_stdout_is_empty(tmp_path: Path) -> None:
     """A person reads the error on stderr only."""
     done = release_here("validate", tmp_path / "nowhere")

@@ -229,3 +229,14 @@ def test_nobody_makes_no_commit(remote: GitRemote, tmp_path: Path, monkeypatch: 
     trees = tmp_path / "trees"
     with pytest.raises(InputError, match=r"does not know who you are(?s:.*)git config --global user.name"):
         small.publish(remote, trees / small.write_release(trees), tmp_path / "ledger.jsonl")
+
+
+def test_a_relative_path_is_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git runs in a folder of its own, so a path is taken from where the command was typed; an address stays."""
+    monkeypatch.chdir(tmp_path)
+    with GitRemote("./new.git", tmp_path / "work") as remote:
+        remote.create()
+        assert remote.refs() is not None
+    assert (tmp_path / "new.git" / "HEAD").is_file()
+    with GitRemote("someone@example.org:new.git", tmp_path / "work") as remote:
+        assert "git:someone@example.org:new.git" == remote.name

@@ -109,6 +109,7 @@ def test_an_interrupted_build_keeps_its_shards(world: Path, number: signal.Signa
         process.send_signal(number)
         _, errors = process.communicate(timeout=120)
     assert 130 == process.returncode, errors
+    assert "interrupted: nothing half-done was left behind; the same command can be run again" in errors
     assert [f".{TAG}.shards"] == [path.name for path in out.iterdir()]
     there = len(shard_files(out))
     assert there >= SHARDS // 4

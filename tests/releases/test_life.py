@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -76,8 +77,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     (made.folder / "benchmark.toml").write_text(tiny.BENCHMARK.replace("tiny world", "tiny, tiny world"))
     made.build()
     made.publish("v2-toy")
-    done = made.withdraw("v1-toy", WHY)
-    assert done.code == 0, done.stderr
+    made.build()
+    refused = made.withdraw("v1-toy", WHY)  # it would take the place of the release that was just built
+    assert (5, True) == (refused.code, "another release of this number was built here" in refused.stderr)
+    shutil.rmtree(made.tree("v3-toy"))
+    for why in ("Of two minds.", WHY):
+        done = made.withdraw("v1-toy", why)
+        assert done.code == 0, done.stderr
     made.publish("v3-toy")
     return made
 
@@ -189,3 +195,11 @@ def test_a_tree_that_is_not_the_last_releases(tmp_path: Path) -> None:
     assert 3 == done.code
     assert "is not its manifest's" in done.stderr
     assert not world.tree("v2-toy").exists()
+
+
+def test_a_ledger_that_is_named_is_there(world: World) -> None:
+    """A mistyped --ledger is no empty ledger: exit code 4, and its path."""
+    for command in ("pins", "list"):
+        done = world.try_(command, "--json", "--ledger", str(world.folder / "typo.jsonl"))
+        assert 4 == done.code
+        assert "typo.jsonl" in json.loads(done.stdout)["error"]["where"]["file"]
