@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import os
+
+# Read by huggingface_hub when it is imported. Telemetry would have it keep in its cache, which is the user's, what the
+# tests' Hubs say.
+os.environ["HF_HUB_DISABLE_XET"] = "1"
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+
 from pathlib import Path
 
 import pytest
