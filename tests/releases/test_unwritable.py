@@ -261,6 +261,7 @@ def test_two_adopt_at_once(world: World, tmp_path: Path) -> None:
 def test_builds_into_one_folder_at_once(world: World) -> None:
     """Of three builds that are started together each is refused or whole; the tree is one of them, byte for byte."""
     out = world.folder / "together"
+    (world.folder / "none.jsonl").touch()
     where = ["--benchmark", str(world.folder / "benchmark.toml"), "--ledger", str(world.folder / "none.jsonl")]
     command = [sys.executable, "-m", "releases", "build", *BUILD, *where, "--out", str(out)]
     running = [
