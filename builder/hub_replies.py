@@ -53,9 +53,7 @@ def commit(value: object) -> str:
     Raises:
         ValueError: it is none.
     """
-    if not isinstance(value, str) or _SHA1.fullmatch(value) is None:
-        raise _odd("git sha", value)
-    return value
+    return _hexadecimal(value, _SHA1, "git sha")
 
 
 def sha256(value: object) -> str:
@@ -64,9 +62,7 @@ def sha256(value: object) -> str:
     Raises:
         ValueError: it is none.
     """
-    if not isinstance(value, str) or _SHA256.fullmatch(value) is None:
-        raise _odd("sha256", value)
-    return value
+    return _hexadecimal(value, _SHA256, "sha256")
 
 
 def text(value: object) -> str:
@@ -108,6 +104,12 @@ def unique(rows: Iterable[tuple[str, T]]) -> dict[str, T]:
             raise ValueError(f"{name[:_LONGEST]!r} is listed twice")
         found[name] = row
     return found
+
+
+def _hexadecimal(value: object, form: re.Pattern[str], what: str) -> str:
+    if not isinstance(value, str) or form.fullmatch(value) is None:
+        raise _odd(what, value)
+    return value
 
 
 def _odd(what: str, value: object) -> ValueError:
