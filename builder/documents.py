@@ -39,6 +39,19 @@ def write(document: Any, path: Path) -> None:
     path.write_text(dump(document), encoding="utf-8", newline="\n")
 
 
+def present(path: Path) -> Path:
+    """The path, if a file is there.
+
+    Raises:
+        InputError: there is none, or it is a folder or a device.
+    """
+    if not path.is_file():
+        raise InputError(
+            "a file is missing", where=Where(str(path)), remedy="check the path, or fetch the inputs again."
+        )
+    return path
+
+
 def read(path: Path) -> Any:
     """Read a JSON document; a repeated key, a NaN or anything after the document is refused.
 
@@ -46,10 +59,7 @@ def read(path: Path) -> Any:
         InputError: no such file.
         DataError: no JSON, not UTF-8, nested too deeply, or a repeated key.
     """
-    if not path.is_file():
-        raise InputError(
-            "a file is missing", where=Where(str(path)), remedy="check the path, or fetch the inputs again."
-        )
+    present(path)
     try:
         return parse(path.read_bytes())
     except ValueError as error:

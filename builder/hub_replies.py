@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeVar
 
+from huggingface_hub.errors import HfHubHTTPError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LONGEST = 120
+HTTP_ERROR: type[Exception] = HfHubHTTPError.__bases__[0]
+"""The HTTP library's own error: the client has changed its library before."""
 NONSENSE = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """What the client, or a function here, raises where an answer is not of the form that it expects."""
 

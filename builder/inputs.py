@@ -11,7 +11,7 @@ import pyarrow as pa
 from builder import documents, slices
 from builder.layout import FUSED, MANIFEST, README, RELEASES, SCHEMAS, config_name
 from builder.releases_document import FORMAT
-from builder.tables import batches, check_columns, present, read_frame, readable, refuse_bad_values
+from builder.tables import batches, check_columns, read_frame, readable, refuse_bad_values
 from builder.tree import open_tree
 from provenance.errors import DataError, InputError, Where
 
@@ -175,7 +175,7 @@ class PipelineInputs:
 
     def answers(self, stage: str, domain: str) -> Path:
         """See `JudgeInputs`."""
-        return present(self.path / "judgements" / self._judge / stage / f"{domain}.parquet")
+        return documents.present(self.path / "judgements" / self._judge / stage / f"{domain}.parquet")
 
     def files(self) -> Sequence[Path]:
         """See `JudgeInputs`."""

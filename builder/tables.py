@@ -10,8 +10,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from builder import documents
 from builder.layout import SCHEMAS
-from provenance.errors import DataError, InputError, Where
+from provenance.errors import DataError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,19 +42,6 @@ IMAGE_ROWS = 100
 TABLE_ROWS = 262_144
 
 
-def present(path: Path) -> Path:
-    """The path, if a file is there.
-
-    Raises:
-        InputError: there is none, or it is a folder or a device.
-    """
-    if not path.is_file():
-        raise InputError(
-            "a file is missing", where=Where(str(path)), remedy="check the path, or fetch the inputs again."
-        )
-    return path
-
-
 def open_parquet(path: Path) -> pq.ParquetFile:
     """Open a Parquet file.
 
@@ -61,7 +49,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         InputError: there is no such file.
         DataError: it is no whole Parquet file (truncated, another format, a git-lfs pointer).
     """
-    present(path)
+    documents.present(path)
     with readable(path):
         return pq.ParquetFile(path)
 

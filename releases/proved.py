@@ -50,7 +50,7 @@ def prove(
         facts = Facts(
             tree,
             benchmark=benchmark,
-            upstream=_upstream(benchmark),
+            upstream=upstream_here(benchmark),
             against=None if against is None else Facts(against),
         )
         result = validate(facts, clock=time.perf_counter, say=lambda _message: None)
@@ -112,7 +112,7 @@ def _is(tree: Path, manifest_sha256: str | None) -> bool:
     return manifest_sha256 is not None and file.is_file() and sha256_file(file) == manifest_sha256
 
 
-def _upstream(benchmark: Benchmark) -> dict[str, Path]:
+def upstream_here(benchmark: Benchmark) -> dict[str, Path]:
     """Upstream's folders that lie on this machine."""
     folders = {
         name: demo.resolve(item.upstream) if item.upstream.startswith(demo.SCHEME) else Path(item.upstream)

@@ -10,11 +10,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from builder import demo
 from builder.benchmark import DEFAULT, load_benchmark
 from provenance.shown import plain
 from releases.adopt import Adopted, Adoption, kept_entries, releases_of
 from releases.ledger.chain import append, ledger_path, read_ledger, rewrite
+from releases.proved import upstream_here
 from releases.terminal import as_typed, print_json, say, stderr
 from releases.verify.hub import HubReader
 from releases.verify.paced import Paced
@@ -23,7 +23,6 @@ from releases.verify.target import open_hub
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from builder.benchmark import Benchmark
     from releases.ledger.chain import Entry
 
 REQUESTS = 20_000
@@ -54,7 +53,7 @@ def adopt(
         ignored = sorted(tags.keys() - {tag for _, tag, _ in releases})
         if ignored:
             say(f"tags that are no release (v<N>-<judge>): {', '.join(map(plain, ignored))}")
-        done = Adoption(reader, chosen, _upstream(chosen), Path(folder), say).adopt(kept, releases)
+        done = Adoption(reader, chosen, upstream_here(chosen), Path(folder), say).adopt(kept, releases)
     replaced = len(entries) - len(kept)
     if done:
         _write(path, entries, kept, done)
@@ -70,14 +69,6 @@ def _write(path: Path, before: Sequence[Entry], kept: Sequence[Entry], done: Seq
         return
     for item in done:
         append(path, item.entry)
-
-
-def _upstream(benchmark: Benchmark) -> dict[str, Path]:
-    folders = {
-        name: demo.resolve(item.upstream) if item.upstream.startswith(demo.SCHEME) else Path(item.upstream)
-        for name, item in benchmark.domains.items()
-    }
-    return {name: folder for name, folder in folders.items() if folder.is_dir()}
 
 
 def _document(path: Path, kept: Sequence[Entry], done: Sequence[Adopted], replaced: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from builder.benchmark import DEFAULT, load_benchmark
-from builder.tables import present
+from builder.documents import present
 from releases.ledger.chain import ledger_path, read_ledger
 from releases.ledger.status import statuses
 from releases.terminal import print_json, say, show

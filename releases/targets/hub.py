@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _KIND = "dataset"
-_HttpError: type[Exception] = HfHubHTTPError.__bases__[0]
-"""The HTTP library's own error: the client has changed its library before."""
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _OVERTAKEN = frozenset({409, 412})
 _GROUP_BYTES = 64 * 1024 * 1024
@@ -221,7 +219,7 @@ class HubRemote:
             raise self._failed(what, type(cause or error).__name__) from None
         except HfHubHTTPError as error:
             raise self._http_error(what, error) from None
-        except (_HttpError, OSError) as error:
+        except (hub_replies.HTTP_ERROR, OSError) as error:
             raise self._failed(what, f"{type(error).__name__}: {error}") from None
         except hub_replies.NONSENSE as error:
             if isinstance(error.__cause__, HfHubHTTPError):

@@ -30,8 +30,6 @@ T = TypeVar("T")
 _KIND = "dataset"
 _BLOCK = 1024 * 1024
 _FOUND, _MISSING = 200, 404
-_HttpError: type[Exception] = HfHubHTTPError.__bases__[0]
-"""The HTTP library's own error: the client has changed its library before."""
 
 
 class Digest:
@@ -157,7 +155,7 @@ class HubReader:
             ) from None
         except HfHubHTTPError as error:
             raise _failed(what, f"HTTP {error.response.status_code}", place) from None
-        except (_HttpError, OSError) as error:
+        except (hub_replies.HTTP_ERROR, OSError) as error:
             if isinstance(error, OSError) and error.errno in UNWRITABLE:
                 # Not the remote: this machine does not take what came.
                 raise
