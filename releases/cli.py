@@ -59,11 +59,12 @@ def main() -> None:
     """Entry point of the `release` command: `run` on the command line's arguments, then exit."""
     signal.signal(signal.SIGTERM, _terminate)
     code = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except OSError:
-        # It was said; at the end Python would flush once more, and fail aloud.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            # It was said, if it could be; at the end Python would flush once more, and end with another exit code.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(code)
 
 

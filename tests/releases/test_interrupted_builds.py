@@ -147,7 +147,7 @@ def test_a_worker_of_a_cluster_may_die(world: Path) -> None:
         os.kill(cluster.workers[0].process.process.pid, signal.SIGKILL)
 
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as cluster:
         thread = threading.Thread(target=kill)
         thread.start()

@@ -210,12 +210,14 @@ def test_stdout(published: World, arguments: list[str]) -> None:
 
 
 @needs_full
-def test_stderr(published: World) -> None:
-    """Progress that cannot be written stops no work."""
+@pytest.mark.parametrize("bare", [False, True])
+def test_stderr(published: World, *, bare: bool) -> None:
+    """Progress that cannot be written stops no work, in a full environment and in an all but empty one."""
+    environment = {name: value for name, value in os.environ.items() if not bare or name in {"PATH", "PYTHONPATH"}}
     command = [sys.executable, "-m", "releases", "results", str(published.folder / "out" / V1), "--format", "csv"]
     command += ["--benchmark", str(published.folder / "benchmark.toml")]
     with FULL.open("wb") as full:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True, check=False)
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=full, text=True, check=False)
     assert (0, True) == (done.returncode, done.stdout.startswith("view,metric,"))
 
 
