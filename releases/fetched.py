@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from builder.digests import sha256_file
 from builder.layout import is_inside
 from builder.output import UNWRITABLE
 from provenance.errors import InputError, RemoteError, SafetyError, Where
@@ -48,22 +48,21 @@ def fetch_tree(
             where=Where(reader.target.name, value=odd[0]),
             remedy="nothing was fetched; look at the remote, and tell whoever runs it.",
         )
-    known: dict[str, str] = {}
+    # Each content once, and the links after: a link to a file that is just being replaced would fail.
+    first = {file.oid: path for path, file in reversed(listed.items())}
 
-    def fetch(path: str) -> dict[str, Any]:
-        file = listed[path]
-        held = objects / file.oid
-        if file.oid not in known:
-            known[file.oid] = _fetch(reader, path, sha, file, held)
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.link(held, target)
-        return {"oid": file.oid, "size": file.size, "sha256": known[file.oid], "lfs": file.lfs}
+    def fetch(oid: str, path: str) -> str:
+        held = objects / oid
+        return sha256_file(held) if held.is_file() else _fetch(reader, path, sha, listed[path], held)
 
     try:
         objects.mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(_THREADS) as executor:
-            return dict(zip(listed, executor.map(fetch, listed), strict=True))
+            known = dict(zip(first, executor.map(fetch, first.keys(), first.values()), strict=True))
+        for path, file in listed.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.link(objects / file.oid, target)
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
@@ -73,10 +72,15 @@ def fetch_tree(
             remedy="free some space there, or set TMPDIR to another place; then run the same command again.",
         ) from error
 
+    return {
+        path: {"oid": file.oid, "size": file.size, "sha256": known[file.oid], "lfs": file.lfs}
+        for path, file in listed.items()
+    }
+
 
 def _fetch(reader: HubReader, path: str, sha: str, file: File, held: Path) -> str:
     """One content, under its name only when it is whole; its sha256."""
-    partial = held.with_name(f"{held.name}.{threading.get_ident()}.partial")
+    partial = held.with_name(f"{held.name}.partial")
     place = Where(f"{reader.target.name}: {path}")
     with partial.open("wb") as sink:
         digest = reader.fetch(path, sha, file.size, sink)

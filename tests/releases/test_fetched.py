@@ -27,8 +27,12 @@ class Remote:
 
     target = SimpleNamespace(name="a remote")
 
-    def fetch(self, _path: str, _sha: str, size: int, sink: BinaryIO) -> Digest:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def fetch(self, path: str, _sha: str, size: int, sink: BinaryIO) -> Digest:
         """The bytes of a file."""
+        self.asked.append(path)
         digest = Digest(size)
         digest.update(CONTENT)
         sink.write(CONTENT)
@@ -49,6 +53,17 @@ def test_listed_files_are_fetched(tmp_path: Path) -> None:
     assert {"README.md", "a b/é..x.parquet"} == set(found)
     assert {CONTENT} == {(tree / path).read_bytes() for path in found}
     assert hashlib.sha256(CONTENT).hexdigest() == found["README.md"]["sha256"]
+
+
+def test_a_content_is_fetched_once(tmp_path: Path) -> None:
+    """However many files and commits hold it: it is asked for by its first name, and linked under all."""
+    rows = {f"{number}.parquet": listed_file("x", blob_sha(CONTENT), len(CONTENT), None) for number in range(50)}
+    reader: Any = Remote()
+    for tree in ("one", "two"):
+        found = fetch_tree(reader, SHA, rows, tmp_path / tree, tmp_path / "objects")
+        assert {CONTENT} == {(tmp_path / tree / path).read_bytes() for path in rows}
+        assert {hashlib.sha256(CONTENT).hexdigest()} == {file["sha256"] for file in found.values()}
+    assert ["0.parquet"] == reader.asked
 
 
 @pytest.mark.parametrize(
