@@ -49,7 +49,9 @@ def fetch_tree(
             remedy="nothing was fetched; look at the remote, and tell whoever runs it.",
         )
     # Each content once, and the links after: a link to a file that is just being replaced would fail.
-    first = {file.oid: path for path, file in reversed(listed.items())}
+    first: dict[str, str] = {}
+    for path, file in listed.items():
+        first.setdefault(file.oid, path)
 
     def fetch(oid: str, path: str) -> str:
         held = objects / oid
