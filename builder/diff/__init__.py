@@ -1,5 +1,1 @@
 """What changed between two releases: the document, its renderers, and what a card and a changelog say of it."""
-
-from builder.diff.changelog import changelog, relation
-
-__all__ = ["changelog", "relation"]

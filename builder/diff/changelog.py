@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from builder.diff.held import QREL_NDCG
 from builder.diff.sentences import HEADLINE, NAMES, board, board_name, headline, named, title
+from builder.markdown import literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,9 +32,9 @@ def relation(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changelog(document: Mapping[str, Any]) -> str:
-    """One entry of the dataset's CHANGELOG.md: the new tag and the diff's first sentences. Ids are code, not markup."""
-    lines = [f"## {named(document['new'])}", "", f"{title(document)}.", ""]
-    return "\n".join([*lines, *(f"* {sentence}" for sentence in headline(document))]) + "\n"
+    """One entry of the dataset's CHANGELOG.md: the new tag, and the diff's first sentences as text without markup."""
+    lines = [f"## {literal(named(document['new']))}", "", f"{literal(title(document))}.", ""]
+    return "\n".join([*lines, *(f"* {literal(sentence)}" for sentence in headline(document))]) + "\n"
 
 
 def _changes(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -51,6 +51,11 @@ def results(
     ] = None,
 ) -> None:
     """Show the leaderboards of TREE: every metric, tie rule and view, or those that the options name."""
+    if statistics and not json and format in {"csv", "markdown"}:
+        raise UsageError(
+            f"--format {format} holds no statistics",
+            remedy="use --json with --statistics, or the table without --format.",
+        )
     chosen = benchmark_of(tree, benchmark)
     own = {}
     for path in run or []:

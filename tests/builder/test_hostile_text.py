@@ -252,6 +252,7 @@ def test_every_proof_of_the_benign_tree_holds(worlds: dict[str, Path]) -> None:
         ("diff", ["TREE", "TREE"]),
         ("diff", ["TREE", "TREE", "--markdown"]),
         ("diff", ["TREE", "TREE", "--html"]),
+        ("diff", ["TREE", "TREE", "--changelog"]),
         ("validate", ["TREE"]),
         ("tasks", ["TREE"]),
         ("list", []),

@@ -49,10 +49,15 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 
 
 def test_formats(trees: tuple[Path, Path, Path]) -> None:
-    """Text, Markdown, HTML and JSON go to stdout alone, and say the same title."""
+    """Text, Markdown, HTML, a changelog's entry and JSON go to stdout alone, and say the same title."""
     file, tree, _ = trees
     title = "v1-toy -> v1-toy: the same release"
-    for options, start in (((), title), (("--markdown",), "## v1-toy -\\> v1-toy"), (("--html",), "<!doctype html>")):
+    for options, start in (
+        ((), title),
+        (("--markdown",), "## v1-toy -\\> v1-toy"),
+        (("--html",), "<!doctype html>"),
+        (("--changelog",), "## v1-toy\n\nv1-toy -\\> v1-toy: the same release (judge toy"),
+    ):
         done = release_here("diff", tree, tree, "--benchmark", file, *options)
         assert (0, True) == (done.code, done.stdout.startswith(start)), done.stderr
     done = release_here("diff", tree, tree, "--benchmark", file, "--json")

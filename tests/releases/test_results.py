@@ -187,6 +187,14 @@ def test_statistics(results: Any) -> None:
     assert 10 == len(agreement["sign_flips"])
 
 
+@pytest.mark.parametrize("form", ["csv", "markdown"])
+def test_statistics_have_no_place_in_a_bare_table(results: Any, form: str) -> None:
+    """CSV and Markdown are tables alone: asked for statistics there, the command says which format has them."""
+    done = results("--statistics", "--format", form)
+    assert (2, "") == (done.code, done.stdout)
+    assert "use --json with --statistics" in " ".join(done.stderr.split())
+
+
 def test_absent_reranker(results: Any, reference_tree: Path, tmp_path: Path) -> None:
     """A reranker without a run is said and has no row; the others' values and statistics are theirs as before."""
     tree = tmp_path / "tree"

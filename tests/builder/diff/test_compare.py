@@ -8,7 +8,7 @@ import pytest
 from support import tiny
 from support.plain_ndcg import plain_ndcg
 
-from builder.diff import changelog, relation
+from builder.diff.changelog import changelog, relation
 from builder.diff.render import as_text
 from builder.diff.report import blocks
 from builder.diff.sentences import broken, headline, title
