@@ -5,15 +5,21 @@ from __future__ import annotations
 import contextlib
 import filecmp
 import io
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pytest
+
 from releases.cli import run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_LONGEST = 300
+"""Seconds: many times what the longest command takes here, and less than pytest's own limit for a test."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +40,15 @@ def release_here(*args: str | Path) -> Done:
 
 
 def release(*args: str | Path, cwd: Path | None = None) -> Done:
-    """Run the command in a process of its own."""
-    command = [sys.executable, "-m", "releases", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-    return Done(done.returncode, done.stdout, done.stderr)
+    """Run the command in a process of its own; one that hangs fails the test, and says where each of its threads is."""
+    command = [sys.executable, "-X", "faulthandler", "-m", "releases", *map(str, args)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd) as process:
+        try:
+            out, err = process.communicate(timeout=_LONGEST)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)
+            pytest.fail(f"after {_LONGEST} s it still runs: {command}\n{process.communicate(timeout=30)[1]}")
+    return Done(process.returncode, out, err)
 
 
 def same_trees(one: Path, other: Path) -> bool:
