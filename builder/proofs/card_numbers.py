@@ -81,14 +81,10 @@ def card_numbers(facts: Facts) -> Iterator[Finding]:
     for kind in Kind:
         yield Measure(f"{kind} numbers", float(sum(number.kind == kind for number in numbers)))
     written_by = facts.manifest["tool"]["version"]
-    found = list(mismatches(expected, actual))
+    found = list(mismatches(expected, actual)) or list(prose(expected.text, actual))
     if found and written_by != version():
         yield Gap(f"the card was written by version {written_by} of the tool, this is {version()}: validate with that")
         return
-    if not found:
-        found = list(prose(expected.text, actual))
-        if found and written_by != version():
-            return
     for item in found:
         yield fault(item.rule, item.message, file=README, row=item.line - 1, value=item.printed)
 

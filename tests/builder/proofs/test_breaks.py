@@ -288,6 +288,22 @@ BREAKS: dict[str, tuple[Callable[[Tree], None], dict[str, list[tuple[object, ...
         lambda tree: tree.text(TASKS, '_REVISION = "v1-toy"', '_REVISION = "v2-toy"'),
         {"C2": [("task-revision", TASKS, TASK_LINE, "_REVISION", "v2-toy")]},
     ),
+    "another repository in the task file": (
+        lambda tree: tree.text(TASKS, '_REPO = "', '_REPO = "else'),
+        {"C2": [("task-file", TASKS, TASK_LINE + 1, None, '_REPO = "else')]},
+    ),
+    "code behind the task file's revision": (
+        lambda tree: tree.text(TASKS, '_REVISION = "v1-toy"', '_REVISION = "v1-toy"; print()'),
+        {"C2": [("task-file", TASKS, TASK_LINE, None, '_REVISION = "v1-toy"; print()')]},
+    ),
+    "code among the task file's digests": (
+        lambda tree: tree.text(
+            TASKS,
+            '_FILES: dict[str, str] = json.loads(r"""{',
+            '_FILES: dict[str, str] = json.loads(r"""{}""" if print() else r"""{',
+        ),
+        {"C2": []},
+    ),
     "another judge in releases.json": (
         _json(RELEASES, lambda d: d["releases"][0]["judge"].update(name="other")),
         {"C2": [("judge", RELEASES, None, "judge", "other")]},
