@@ -61,13 +61,15 @@ class Paced:
     @contextmanager
     def client(self) -> Iterator[None]:
         """Every request of `huggingface_hub` in this process goes through here, to the end of the block."""
-        kind = type(huggingface_hub.get_session())
+        ready = huggingface_hub.get_session()
+        # Its hooks too: they keep to HF_HUB_OFFLINE.
+        kind, hooks = type(ready), ready.event_hooks
 
         def plain() -> Any:
-            return kind(follow_redirects=True, timeout=None)
+            return kind(event_hooks=hooks, follow_redirects=True, timeout=None)
 
         def paced() -> Any:
-            session = kind(follow_redirects=True, timeout=_SECONDS)
+            session = kind(event_hooks=hooks, follow_redirects=True, timeout=_SECONDS)
             send = session.send
             vars(session)["send"] = lambda request, **options: self.send(send, request, **options)
             return session

@@ -6,7 +6,9 @@ import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import huggingface_hub
 import pytest
+from huggingface_hub.errors import OfflineModeIsEnabled
 from support.published import V1, found, statuses
 
 from releases.local_hub import RATE_LIMITED, Fault, Faults, LocalHub
@@ -36,6 +38,15 @@ class Answers:
         if isinstance(answer, Exception):
             raise answer
         return SimpleNamespace(status_code=answer[0], headers=answer[1], close=lambda: None)
+
+
+def test_offline_stays_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HF_HUB_OFFLINE is kept to while requests are paced, and afterwards."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with Paced(100, lambda _: None).client(), pytest.raises(RemoteFailedError, match="HF_HUB_OFFLINE"):
+        huggingface_hub.get_session().get("http://127.0.0.1:9/")
+    with pytest.raises(OfflineModeIsEnabled):
+        huggingface_hub.get_session().get("http://127.0.0.1:9/")
 
 
 @pytest.mark.parametrize(
