@@ -47,6 +47,33 @@ def test_refuses_an_indefinite_matrix(row: int) -> None:
         cholesky.Factor(matrix)
 
 
+OVERLAP = """
+from threadpoolctl import threadpool_info
+from provenance import cholesky
+def limits():
+    return sorted({found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"})
+first, second = cholesky.one_thread(), cholesky.one_thread()
+seen = [limits()]
+for step in (first.__enter__, second.__enter__, lambda: first.__exit__(None, None, None),
+             lambda: second.__exit__(None, None, None)):
+    step()
+    seen.append(limits())
+print(seen)
+"""
+
+
+def test_the_limit_holds_while_anybody_is_inside() -> None:
+    """Whoever leaves first does not lift the limit for the other; the last restores what was."""
+    done = subprocess.run(
+        [sys.executable, "-c", OVERLAP],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "[[2], [1], [1], [1], [2]]" == done.stdout.strip()
+
+
 def test_blas_threads_do_not_change_a_bit() -> None:
     """Processes with one, two and four OpenBLAS threads give the same bytes."""
     digests = {
