@@ -80,18 +80,22 @@ def run(arguments: Sequence[str]) -> int:
     except ReleaseError as error:
         say(f"error: {error}")
         return error.exit_code
-    except OSError as error:
-        # Where no temporary file can be made at all, Python says that it found no folder for one.
-        if error.errno not in UNWRITABLE and "temporary directory" not in str(error):
-            raise
-        say(f"error: {_unwritable(error)}")
-        return InputError.exit_code
     except KeyboardInterrupt:
         say("interrupted: nothing half-done was left behind; the same command can be run again")
         return INTERRUPTED
 
 
 def _run(arguments: Sequence[str]) -> int:
+    try:
+        return _dispatch(arguments)
+    except OSError as error:
+        # Where no temporary file can be made at all, Python says that it found no folder for one.
+        if error.errno not in UNWRITABLE and "temporary directory" not in str(error):
+            raise
+        raise _unwritable(error) from error
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
     try:
         app(list(arguments))
     except SystemExit as end:

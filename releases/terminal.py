@@ -17,7 +17,7 @@ from provenance.errors import ReleaseError
 from provenance.shown import excerpt, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from builder.benchmark import Benchmark
@@ -70,19 +70,20 @@ def one_document(*, wanted: bool) -> Iterator[None]:
     try:
         yield
     except ReleaseError as error:
-        if wanted and not _printed.get():
-            where = None if error.where is None else {name: _json(value) for name, value in vars(error.where).items()}
-            print_json(
-                {"error": {"exit_code": error.exit_code, "what": error.what, "where": where, "next": error.remedy}}
-            )
+        where = None if error.where is None else {name: _json(value) for name, value in vars(error.where).items()}
+        _tell({"exit_code": error.exit_code, "what": error.what, "where": where, "next": error.remedy}, wanted=wanted)
         raise
     except KeyboardInterrupt:
-        if wanted and not _printed.get():
-            what = "interrupted"
-            print_json(
-                {"error": {"exit_code": 130, "what": what, "where": None, "next": "run the same command again."}}
-            )
+        what, again = "interrupted", "run the same command again."
+        _tell({"exit_code": 130, "what": what, "where": None, "next": again}, wanted=wanted)
         raise
+
+
+def _tell(error: Mapping[str, Any], *, wanted: bool) -> None:
+    if wanted and not _printed.get():
+        # Where stdout takes nothing more, stderr and the exit code still tell of the error.
+        with contextlib.suppress(OSError):
+            print_json({"error": error})
 
 
 def _json(value: object) -> str | int | float | bool | None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from support.command import release_here
 
 from provenance.errors import DataError, Where
 from releases.terminal import one_document, print_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_an_error_is_the_document(tmp_path: Path) -> None:
@@ -51,6 +50,29 @@ def test_an_interrupt_is_the_document(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(KeyboardInterrupt), one_document(wanted=True):
         raise KeyboardInterrupt
     assert 130 == json.loads(capsys.readouterr().out)["error"]["exit_code"]
+
+
+def test_what_cannot_be_read_is_the_document_too(tmp_path: Path) -> None:
+    """A name that the system does not take is an error as any other: exit code 4, and a document that says so."""
+    done = release_here("list", "--json", "--ledger", tmp_path / ("x" * 300))
+    assert 4 == done.code
+    assert 4 == json.loads(done.stdout)["error"]["exit_code"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_document_that_stdout_does_not_take() -> None:
+    """Where stdout is full, the error's own exit code and its words on stderr are left."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "releases", "validate", "nowhere", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert 4 == done.returncode
+    assert "nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_without_json_stdout_is_empty(tmp_path: Path) -> None:
