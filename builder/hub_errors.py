@@ -15,8 +15,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-# The base of the client's transport errors, in whichever HTTP library this version of the client uses.
-HttpError: type[Exception] = HfHubHTTPError.__bases__[0]
+from builder.hub_replies import HTTP_ERROR
 
 AGAIN = "run the same command again; if it stays, tell the owners of the repository."
 WITHOUT_NETWORK = (
@@ -83,7 +82,7 @@ _CASES = (
         "unset it, or " + WITHOUT_NETWORK,
     ),
     _Case(
-        (HttpError, TimeoutError, ConnectionError, LocalEntryNotFoundError),
+        (HTTP_ERROR, TimeoutError, ConnectionError, LocalEntryNotFoundError),
         _NONE,
         "{hub} could not be reached ({error})",
         WITHOUT_NETWORK,
@@ -122,7 +121,7 @@ def wait_before(error: Exception, attempt: int) -> float | None:
     """Seconds before another try (attempts count from 1), or None where another try cannot help."""
     status = _status(error)
     if status is None:
-        hopeless = isinstance(error, OfflineModeIsEnabled) or not isinstance(error, HttpError | TimeoutError)
+        hopeless = isinstance(error, OfflineModeIsEnabled) or not isinstance(error, HTTP_ERROR | TimeoutError)
     else:
         hopeless = status not in _TRY_AGAIN
     if hopeless:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import asdict, dataclass
@@ -26,8 +25,9 @@ from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # exported, by a lazy table
 
 from builder import documents, hub_replies
-from builder.hub_errors import AGAIN, HttpError, reason, wait_before
+from builder.hub_errors import AGAIN, reason, wait_before
 from builder.layout import is_inside
+from builder.output import whole_file
 from provenance.errors import DataError, InputError, SafetyError, Where
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class _HubSource:
                 allow_patterns=None if patterns is None else list(patterns),
                 max_workers=_THREADS,
             )
-        except (HttpError, OSError, RuntimeError) as error:
+        except (hub_replies.HTTP_ERROR, OSError, RuntimeError) as error:
             raise self._explain(error) from error
         if Path(got) != folder.resolve() or Path(got).name != sha:
             raise SafetyError(
@@ -222,10 +222,8 @@ class _HubSource:
                 remedy="check HF_ENDPOINT.",
             )
         path = self._listing_path(sha)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as temporary:
-            json.dump([asdict(row) for row in listing], temporary)
-        Path(temporary.name).replace(path)
+        with whole_file(path, "XDG_CACHE_HOME") as work:
+            work.write_text(json.dumps([asdict(row) for row in listing]), encoding="utf-8")
         return listing
 
     def _listed(self, sha: str) -> tuple[str | None, list[Listed]]:
@@ -252,7 +250,7 @@ class _HubSource:
         while True:
             try:
                 return within(min(_ONE_CALL, max(end - monotonic(), 0.0)), call)
-            except (HttpError, OSError, *hub_replies.NONSENSE) as error:
+            except (hub_replies.HTTP_ERROR, OSError, *hub_replies.NONSENSE) as error:
                 wait = wait_before(error, attempt)
                 if wait is None or attempt == _TRIES or monotonic() + wait >= end:
                     raise self._explain(error) from error

@@ -91,7 +91,7 @@ def sound(rows: Rows) -> Rows:
     for field in rows.schema:
         _refuse_unknown(field)
     rows.validate(full=True)
-    return type(rows).from_arrays(rows.columns, schema=plain(rows.schema))
+    return rows.cast(plain(rows.schema))
 
 
 def _refuse_unknown(field: pa.Field) -> None:
@@ -105,8 +105,21 @@ def _refuse_unknown(field: pa.Field) -> None:
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """The schema without metadata, which may hold any bytes."""
-    return pa.schema([field.remove_metadata() for field in schema])
+    """The schema without metadata, of inner fields too: it may hold any bytes."""
+    return pa.schema([_plain(field) for field in schema])
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_plain(inner) for inner in kind])
+    elif pa.types.is_large_list(kind):
+        kind = pa.large_list(_plain(kind.value_field))
+    elif pa.types.is_fixed_size_list(kind):
+        kind = pa.list_(_plain(kind.value_field), kind.list_size)
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_plain(kind.value_field))
+    return pa.field(field.name, kind, field.nullable)
 
 
 def read_frame(path: Path, schema: pa.Schema, *, nullable: frozenset[str] = frozenset()) -> pl.DataFrame:

@@ -85,7 +85,10 @@ def reissue(last: Path, out: Path, benchmark: Benchmark, numbering: Numbering, *
 
 def _refuse_another(tree: Path) -> None:
     """Refuse to put a withdrawal in the place of a release that was built under the same number."""
-    if (tree / RELEASES).is_file() and "withdraws" not in open_tree(tree).entries[-1]:
+    if not (tree / RELEASES).is_file():
+        return
+    entries = open_tree(tree).entries
+    if not entries or "withdraws" not in entries[-1]:
         raise SafetyError(
             "another release of this number was built here, and is not published yet",
             where=Where(str(tree)),

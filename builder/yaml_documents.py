@@ -33,7 +33,7 @@ def parse(text: str) -> Any:
 def _construct(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
     try:
         return loader.construct_document(node)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
         # The constructors raise what they meet where a value is none of its type.
         raise ValueError(f"a value is none of its type ({type(error).__name__}: {error})") from error
 

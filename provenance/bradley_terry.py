@@ -138,8 +138,7 @@ def _refuse_windows(shown: IntArray, pages: int) -> None:
         ((shown < 0) | (shown >= pages), "a window shows an unknown page"),
     ):
         if bad.any():
-            row = int(bad.any(axis=1).argmax())
-            raise DataError(what, where=Where(row=row, value=shown[row].tolist()))
+            raise DataError(what, where=Where(value=shown[int(bad.any(axis=1).argmax())].tolist()))
 
 
 def objective(theta: FloatArray, pairs: Pairs, ridge: float = RIDGE) -> float:

@@ -47,7 +47,11 @@ def tasks(
         _list(chosen, own, as_json=json)
         return
     if revision is not None and _COMMIT.fullmatch(revision) is None:
-        raise UsageError("mteb pins commits: --revision takes a full sha", where=Where(value=revision))
+        raise UsageError(
+            "mteb pins commits: --revision takes a full sha",
+            where=Where(value=revision),
+            remedy="`release pins` names each release's.",
+        )
     unknown = [number for number in merged or [] if not 0 < number < own["number"]]
     if unknown:
         raise UsageError(

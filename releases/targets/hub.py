@@ -20,6 +20,7 @@ from huggingface_hub.utils import logging
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from builder import hub_replies
+from builder.output import UNWRITABLE
 from provenance.errors import DataError, InputError, SafetyError, Where
 from releases.hub_listing import listed
 from releases.remote import BRANCH, Commit, OvertakenError, Refs
@@ -220,6 +221,9 @@ class HubRemote:
         except HfHubHTTPError as error:
             raise self._http_error(what, error) from None
         except (hub_replies.HTTP_ERROR, OSError) as error:
+            if isinstance(error, OSError) and error.errno in UNWRITABLE:
+                # Not the remote: this machine does not take what came.
+                raise
             raise self._failed(what, f"{type(error).__name__}: {error}") from None
         except hub_replies.NONSENSE as error:
             if isinstance(error.__cause__, HfHubHTTPError):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from builder.digests import content_digest
 from builder.layout import SCHEMAS
-from builder.tables import read_frame, write_table, write_tables
+from builder.tables import batches, read_arrow, read_frame, write_table, write_tables
 from provenance.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -122,6 +122,19 @@ def test_written_tables_have_one_form(tmp_path: Path) -> None:
     assert ("ZSTD", True) == (column.compression, column.has_column_index)
     schema = pq.read_schema(tmp_path / "a.parquet")
     assert pa.schema([("id", pa.string()), ("text", pa.string())]).equals(schema, check_metadata=True)
+
+
+def test_metadata_of_inner_fields_is_left_out(tmp_path: Path) -> None:
+    """An inner field of a list or a struct may say anything, in bytes that are no text: its values are read."""
+    note = {b"note": b"\xff"}
+    inner = pa.field("element", pa.string(), metadata=note)
+    pair = pa.struct([pa.field("a", pa.list_(inner), metadata=note)])
+    schema = pa.schema([pa.field("ids", pa.list_(inner), metadata=note), ("pair", pair)])
+    rows = [{"ids": ["x", "y"], "pair": {"a": ["z"]}}]
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "a.parquet")
+    assert rows == pl.DataFrame(pl.from_arrow(read_arrow(tmp_path / "a.parquet"))).to_dicts()
+    (batch,) = batches(tmp_path / "a.parquet")
+    assert rows == pl.DataFrame(pl.from_arrow(batch)).to_dicts()
 
 
 def test_a_table_of_another_shape_is_a_bug(tmp_path: Path) -> None:

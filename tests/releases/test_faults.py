@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import time
@@ -112,6 +113,17 @@ def test_a_call_that_always_fails(tmp_path: Path, path: str) -> None:
         faults.clear()
         small.publish(remote(hub), trees / tag, tmp_path / "ledger.jsonl")
         check_end(hub, trees / tag, tmp_path / "ledger.jsonl")
+
+
+def test_a_full_disk_is_not_the_remotes_fault() -> None:
+    """What this machine has no room for is not asked for again."""
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    hub = HubRemote(small.REPO, endpoint="http://127.0.0.1:9", token=False, retry=Retry(sleep=pytest.fail))
+    with pytest.raises(OSError, match="No space left"):
+        hub._ask("read the card", full)
 
 
 def test_a_commit_that_seems_to_fail_is_not_made_again(tmp_path: Path) -> None:

@@ -80,6 +80,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     made.build()
     refused = made.withdraw("v1-toy", WHY)  # it would take the place of the release that was just built
     assert (5, True) == (refused.code, "another release of this number was built here" in refused.stderr)
+    (made.tree("v3-toy") / "provenance/releases.json").write_text("{}")  # whatever it is, it is no withdrawal
+    assert 5 == made.withdraw("v1-toy", WHY).code
     shutil.rmtree(made.tree("v3-toy"))
     for why in ("Of two minds.", WHY):
         done = made.withdraw("v1-toy", why)
