@@ -103,8 +103,8 @@ def match_run(run: pl.DataFrame, qrels: Mapping[Subset, pl.DataFrame], *, where:
         where: the run's file, for messages.
 
     Raises:
-        DataError: nothing matches; an id is in several domains and the run does not say which is meant; an unknown
-            subset name.
+        DataError: nothing matches; no score is there; an id is in several domains and the run does not say which is
+            meant; an unknown subset name.
     """
     pool = pl.concat(
         frame.filter(pl.col("gain").is_not_null()).select(
@@ -115,6 +115,12 @@ def match_run(run: pl.DataFrame, qrels: Mapping[Subset, pl.DataFrame], *, where:
     located = _locate(run, pool.select("query-id", "domain", "of").unique(), where)
     found = located.join(pool, on=["query-id", "corpus-id", "domain", "of"], how="inner")
     ranked = found.drop_nulls("score")
+    if ranked.is_empty() and len(found):
+        raise DataError(
+            "the run has no score: all those of the benchmark's pairs are empty",
+            where=Where(where, column="score"),
+            remedy="write a number where a page was ranked; an empty score means 'not ranked'.",
+        )
     if ranked.is_empty():
         first = f" (its first: {_pair(run)})" if len(run) else ""
         raise DataError(

@@ -39,12 +39,13 @@ _LIMITS = (
 class Runner:
     """An executor.
 
-    `lost` are the exceptions of its futures that mean that a worker died. `workers` tells how many there are, where an
-    executor goes on without any; the others raise by themselves.
+    `lost` are the exceptions of its futures that mean that a worker died, which `loss` says in words. `workers` tells
+    how many there are, where an executor goes on without any; the others raise by themselves.
     """
 
     executor: Executor
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    loss: str = "a worker died"
     workers: Callable[[], int] | None = None
 
     def submit(self, work: Callable[..., _Result], *arguments: Any) -> Future[_Result]:
@@ -90,7 +91,7 @@ class Runner:
             yield
         except self.lost as error:
             raise RemoteError(
-                f"a worker died: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+                f"{self.loss}: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
                 remedy="run the same command again: it goes on from the shards that are done. If it was out of memory, "
                 "use fewer --workers.",
             ) from error

@@ -1,7 +1,8 @@
 """Work cut into shards: each a pure function from content-addressed inputs to one file (DESIGN section 7).
 
 A shard's file is named by what its content depends on, written under a temporary name and renamed, and begins with the
-SHA-256 of the rest. So a build that was killed goes on where it stopped, and a file that was damaged is made again.
+SHA-256 of that name and the rest. So a build that was killed goes on where it stopped, and a file that was damaged or
+changed places is made again.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def make(shard: Shard, path: Path, code: str) -> None:
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with partial.open("wb") as file:
-            file.write(hashlib.sha256(content).digest())
+            file.write(_digest(path, content))
             file.write(content)
         partial.replace(path)
     except OSError:
@@ -172,10 +173,17 @@ def load(path: Path) -> pa.Table | None:
         content = memoryview(path.read_bytes())
     except FileNotFoundError:
         return None
-    if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
+    if _digest(path, content[_DIGEST:]) != content[:_DIGEST]:
         return None
     with pa.ipc.open_stream(pa.py_buffer(content[_DIGEST:])) as reader:
         return reader.read_all()
+
+
+def _digest(path: Path, content: Any) -> bytes:
+    """SHA-256 of the shard's key and its content: a file under another shard's name is not that shard."""
+    digest = hashlib.sha256(path.name.encode())
+    digest.update(content)
+    return digest.digest()
 
 
 @lru_cache(maxsize=1)

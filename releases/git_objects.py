@@ -6,7 +6,6 @@ Pure but for `describe_file`, which reads the file that it hashes.
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BLOCK = 1024 * 1024
-_SHA1, _SHA256 = re.compile(r"[0-9a-f]{40}"), re.compile(r"[0-9a-f]{64}")
 _SNIFFED = 8000
 """As many bytes as git looks at to tell text from binary."""
 
@@ -77,17 +75,6 @@ def stored(content: Content, *, lfs: bool) -> File:
     lfs = lfs and content.size > 0
     oid = blob_sha(pointer(content.sha256, content.size)) if lfs else content.blob
     return File(oid, content.size, content.sha256, lfs)
-
-
-def listed_file(path: str, oid: str, size: int, sha256: str | None) -> File:
-    """A file as a remote lists it.
-
-    Raises:
-        ValueError: an id is none: neither a tree nor a name on this disk is made of it.
-    """
-    if _SHA1.fullmatch(oid) is None or not (sha256 is None or _SHA256.fullmatch(sha256)):
-        raise ValueError(f"the ids of {path} are none")
-    return File(oid, size, sha256, sha256 is not None)
 
 
 def root_tree(files: Mapping[str, str]) -> str:

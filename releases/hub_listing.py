@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from huggingface_hub import RepoFile
 
 from builder import hub_replies
-from releases.git_objects import File, listed_file
+from releases.git_objects import File
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,4 +24,4 @@ def listed(rows: Iterable[object]) -> dict[str, File]:
 
 def _file(row: RepoFile) -> File:
     sha256 = None if row.lfs is None else hub_replies.sha256(row.lfs.sha256)
-    return listed_file(row.path, hub_replies.commit(row.blob_id), hub_replies.size(row.size), sha256)
+    return File(hub_replies.commit(row.blob_id), hub_replies.size(row.size), sha256, sha256 is not None)

@@ -25,7 +25,8 @@ def cluster(address: str) -> Iterator[Runner]:
     try:
         # Here and not above: most builds need no cluster, and the import takes a second.
         from distributed import Client, KilledWorker  # noqa: PLC0415
-        from distributed.comm.addressing import parse_address  # noqa: PLC0415
+        from distributed.client import ClosedClientError  # noqa: PLC0415
+        from distributed.comm.addressing import parse_address, parse_host_port  # noqa: PLC0415
         from distributed.comm.core import CommClosedError  # noqa: PLC0415
         from distributed.comm.registry import get_backend  # noqa: PLC0415
     except ImportError as error:
@@ -35,7 +36,10 @@ def cluster(address: str) -> Iterator[Runner]:
         ) from error
     with contextlib.ExitStack() as stack:
         try:
-            get_backend(parse_address(address)[0])  # else a client is half made, and says so when it goes
+            # Else a client is half made, which takes its time and says so when it goes.
+            scheme, place = parse_address(address)
+            get_backend(scheme)
+            parse_host_port(place)
             client = stack.enter_context(Client(address, timeout=_PATIENCE, set_as_default=False))
             client.wait_for_workers(1, timeout=_PATIENCE)
         except (OSError, ValueError, TimeoutError) as error:
@@ -48,8 +52,11 @@ def cluster(address: str) -> Iterator[Runner]:
         try:
             yield Runner(
                 executor,
-                lost=(KilledWorker, CommClosedError, CancelledError),
+                lost=(KilledWorker, CommClosedError, CancelledError, ClosedClientError),
+                loss="the cluster is gone, or its workers died again and again",
                 workers=lambda: len(client.nthreads()),
             )
         finally:
-            executor.shutdown(wait=False)
+            # Of a cluster that is gone nothing can be cancelled.
+            with contextlib.suppress(ClosedClientError, CommClosedError):
+                executor.shutdown(wait=False)

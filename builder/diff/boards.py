@@ -36,7 +36,7 @@ def board_document(old: Leaderboard, new: Leaderboard, before: Sequence[Pair], a
         `systems` (old and new cells and ranks by Mean), `added` and `removed` systems, `cells`, `swaps`, `pairs`
         (each pair of systems of both), `domain_swaps` and `test_changes` (pairs whose order turned, or whose t-test
         became or ceased to be significant or turned, in one domain), and counts: `apart` of pairs, `tests` of pairs and
-        domains.
+        domains, `unchecked` of claims that `old` supports about a system that has no row now.
     """
     systems = _systems(old, new)
     pairs = _pairs(old, new, before, after)
@@ -57,6 +57,9 @@ def board_document(old: Leaderboard, new: Leaderboard, before: Sequence[Pair], a
         "test_changes": [change for pair in pairs for change in _test_changes(pair)],
         "swaps": [pair for pair in pairs if pair["gap_old"] * pair["gap_new"] < 0],
         "pairs": pairs,
+        "unchecked": sum(
+            not {pair.first, pair.second} <= set(new.rows) and (pair.low > 0 or pair.high < 0) for pair in before
+        ),
         "apart": _tally([(_sign(pair, "old"), _sign(pair, "new")) for pair in pairs]),
         "tests": _tally([signs for pair in pairs for signs in _test_signs(pair)]),
     }

@@ -59,6 +59,10 @@ def _changes(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             apart["old"] - apart["kept"],
             apart["old"],
         )
+        gone = sum(item["unchecked"] for item in document["leaderboards"])
+        if gone:
+            kept = sum(item["apart"]["old"] for item in document["leaderboards"])
+            yield _change("significant differences of Means with a system that is gone", gone, kept + gone)
         every = [item["apart"] for item in document["leaderboards"]]
         supported = sum(item["old"] for item in every)
         yield _change(

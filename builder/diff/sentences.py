@@ -99,14 +99,14 @@ def claims(document: Mapping[str, Any]) -> list[str]:
     if found["pairs"]:
         lines.append(f"Its claims: {apart(found)}")
     boards = document["leaderboards"]
-    supported = sum(item["apart"]["old"] for item in boards)
+    supported = _supported(boards)
     stand = sum(item["apart"]["kept"] for item in boards)
     lost = fallen(boards)
     names = f"; no longer {'stands' if len(lost) == 1 else 'stand'}: {some(lost)}" if lost else ""
     lines.append(
         f"Over {plural(len(boards), 'table')} (view, metric, tie rule): {swaps(boards)}; of "
         f"{plural(supported, 'claim')} 'A is ahead of B' that the old release supports, {all_of(stand, supported)} "
-        f"still stand{names}."
+        f"still stand{names}{''.join(f'; {text}' for text in _unchecked(boards))}."
     )
     return lines
 
@@ -128,7 +128,16 @@ def fallen(boards: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def order(found: Mapping[str, Any]) -> str:
-    """How the order of the systems by Mean changed."""
+    """Which systems came and went, and how the order of the others by Mean changed."""
+    come_and_gone = [
+        f"{some(found[name])} {'is' if len(found[name]) == 1 else 'are'} {what}; "
+        for name, what in (("removed", "gone"), ("added", "new"))
+        if found[name]
+    ]
+    return "".join(come_and_gone) + _order(found, "systems of both" if come_and_gone else "systems")
+
+
+def _order(found: Mapping[str, Any], systems: str) -> str:
     ranked = [row for row in found["systems"] if row["rank_old"] is not None and row["rank_new"] is not None]
     before, now = (
         [row["system"] for row in sorted(ranked, key=lambda row, side=side: row[f"rank_{side}"])]  # type: ignore[misc]
@@ -136,7 +145,7 @@ def order(found: Mapping[str, Any]) -> str:
     )
     same = next((place for place, pair in enumerate(zip(before, now, strict=True)) if pair[0] != pair[1]), len(now))
     if same == len(now):
-        return f"the order of all {len(now)} systems is unchanged" if len(now) > 1 else "there is one system"
+        return f"the order of all {len(now)} {systems} is unchanged" if len(now) > 1 else "there is one system"
     rest = [
         f"{row['system']} is number {row['rank_new']}, was {row['rank_old']}"
         for row in sorted(ranked, key=lambda row: int(row["rank_new"]))
@@ -162,8 +171,12 @@ def apart(found: Mapping[str, Any]) -> str:
     tally, pairs = found["apart"], found["pairs"]
     text = (
         f"of {plural(tally['of'], 'pair')} of systems, {tally['old']} were apart (95 % bootstrap interval of their gap "
-        f"excludes 0); {all_of(tally['kept'], tally['old'])} still are, in the same order"
+        f"excludes 0); {all_of(tally['kept'], tally['old'])} still are{', in the same order' if tally['kept'] else ''}"
     )
+    if found["unchecked"]:
+        text += (
+            f"; {found['unchecked']} more {'was' if found['unchecked'] == 1 else 'were'}, with a system that is gone"
+        )
     for sentence, rows in (
         ("no longer apart", [pair for pair in pairs if pair["apart_old"] and not pair["apart_new"]]),
         ("now apart", [pair for pair in pairs if pair["apart_new"] and not pair["apart_old"]]),
@@ -247,14 +260,28 @@ def _verdict(document: Mapping[str, Any]) -> str:
 def _stands(boards: Sequence[Mapping[str, Any]]) -> str:
     """Over all tables: whether systems swapped, and whether significant claims are lost."""
     swapped = any(item["swaps"] or item["domain_swaps"] for item in boards)
-    supported = sum(item["apart"]["old"] for item in boards)
-    lost = supported - sum(item["apart"]["kept"] for item in boards)
-    order = swaps(boards) if swapped else "no two systems swapped, in the mean or in a domain"
-    if not lost:
-        return f"{order}; every significant leaderboard claim still stands"
-    return (
-        f"{order}; {lost:,} of {plural(supported, 'significant leaderboard claim')} no longer stand{'s' * (lost == 1)}"
-    )
+    lost = sum(item["apart"]["old"] - item["apart"]["kept"] for item in boards)
+    found = [swaps(boards) if swapped else "no two systems swapped, in the mean or in a domain"]
+    if lost:
+        claims = plural(_supported(boards), "significant leaderboard claim")
+        found.append(f"{lost:,} of {claims} no longer stand{'s' * (lost == 1)}")
+    found += _unchecked(boards)
+    return "; ".join(found if len(found) > 1 else [*found, "every significant leaderboard claim still stands"])
+
+
+def _supported(boards: Sequence[Mapping[str, Any]]) -> int:
+    """How many claims the old release supports."""
+    return sum(item["apart"]["old"] + item["unchecked"] for item in boards)
+
+
+def _unchecked(boards: Sequence[Mapping[str, Any]]) -> list[str]:
+    """That claims cannot be checked, as systems are gone: a sentence, or none."""
+    number = sum(item["unchecked"] for item in boards)
+    gone = list(dict.fromkeys(name for item in boards for name in item["removed"]))
+    if not number:
+        return []
+    claims = plural(_supported(boards), "significant leaderboard claim")
+    return [f"{number:,} of {claims} cannot be checked, as {some(gone)} {'is' if len(gone) == 1 else 'are'} gone"]
 
 
 def _gains(document: Mapping[str, Any]) -> Iterable[str]:

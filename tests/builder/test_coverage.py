@@ -106,7 +106,7 @@ def test_ambiguous_ids() -> None:
             ("q1", "zz", 1.0, "north"),
             r"matches nothing of this benchmark.*next: use the benchmark's ids, e.g. query 'q0'",
         ),
-        (("q1", "a", None, "north"), "matches nothing of this benchmark"),
+        (("q1", "a", None, "north"), "the run has no score.*column 'score'"),
         (("query-1", "a", 1.0), "matches nothing of this benchmark"),
         (("q1", "\u0430", 1.0, "north"), r"its first: query 'q1' with page '.u0430'"),
     ],

@@ -78,6 +78,19 @@ def test_a_damaged_file_is_made_again(place: int, tmp_path: Path, runner: Runner
     assert good == file.read_bytes()
 
 
+def test_files_that_changed_places_are_made_again(tmp_path: Path, runner: Runner) -> None:
+    """A whole file under another shard's name is not that shard's."""
+    list(ShardStore(tmp_path, runner).start([shard(2), shard(5)]))
+    one, other = tmp_path.iterdir()
+    good = one.read_bytes(), other.read_bytes()
+    one.write_bytes(good[1])
+    other.write_bytes(good[0])
+    again = ShardStore(tmp_path, runner)
+    assert [[4], [25]] == [table["square"].to_pylist() for table in again.start([shard(2), shard(5)])]
+    assert (2, 0) == (again.done, again.reused)
+    assert good == (one.read_bytes(), other.read_bytes())
+
+
 @pytest.mark.parametrize("length", [0, 10, 32, 100])
 def test_a_cut_file_is_no_shard(length: int, tmp_path: Path, runner: Runner) -> None:
     """A file that ends early is as good as none."""

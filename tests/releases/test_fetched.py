@@ -7,11 +7,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from huggingface_hub import RepoFile
 
 from provenance.errors import SafetyError
 from releases.adopt import releases_of
 from releases.fetched import fetch_tree
-from releases.git_objects import blob_sha, listed_file
+from releases.git_objects import File, blob_sha
+from releases.hub_listing import listed
 from releases.verify.hub import Digest
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Remote:
 
 def fetch(folder: Path, *paths: str) -> dict[str, dict[str, Any]]:
     """Fetch a commit that lists these paths."""
-    rows = {path: listed_file(path, blob_sha(CONTENT), len(CONTENT), None) for path in paths}
+    rows = {path: File(blob_sha(CONTENT), len(CONTENT), None, lfs=False) for path in paths}
     reader: Any = Remote()
     return fetch_tree(reader, SHA, rows, folder / "inner" / "tree", folder / "inner" / "objects")
 
@@ -57,7 +59,7 @@ def test_listed_files_are_fetched(tmp_path: Path) -> None:
 
 def test_a_content_is_fetched_once(tmp_path: Path) -> None:
     """However many files and commits hold it: it is asked for by its first name, and linked under all."""
-    rows = {f"{number}.parquet": listed_file("x", blob_sha(CONTENT), len(CONTENT), None) for number in range(50)}
+    rows = {f"{number}.parquet": File(blob_sha(CONTENT), len(CONTENT), None, lfs=False) for number in range(50)}
     reader: Any = Remote()
     for tree in ("one", "two"):
         found = fetch_tree(reader, SHA, rows, tmp_path / tree, tmp_path / "objects")
@@ -79,8 +81,9 @@ def test_a_path_that_leads_out_is_refused(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize(("oid", "sha256"), [("../../x", None), ("A" * 40, None), (SHA, "../x"), (SHA[1:], None)])
 def test_an_id_that_is_none_is_refused(oid: str, sha256: str | None) -> None:
     """Objects are kept under their ids, so that an id is hexadecimal digits or refused."""
-    with pytest.raises(ValueError, match="the ids of x are none"):
-        listed_file("x", oid, 1, sha256)
+    lfs = None if sha256 is None else {"size": 1, "oid": sha256, "pointerSize": 1}
+    with pytest.raises(ValueError, match="is no"):
+        listed([RepoFile(path="x", size=1, oid=oid, lfs=lfs)])
 
 
 def test_a_tag_that_is_a_path_is_no_release() -> None:

@@ -78,6 +78,13 @@ def test_an_unreachable_scheduler_is_said(world: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("address", ["nonsense", "", "tcp://127.0.0.1", "carrier-pigeon://127.0.0.1:1"])
+def test_an_address_that_is_none_is_said(world: Path, address: str) -> None:
+    """What names no port or no way to get there is refused before anything is asked, with exit code 4."""
+    done = build(world, "none", "--scheduler", address)
+    assert (4, True) == (done.code, "no Dask cluster answers" in done.stderr)
+
+
 def test_a_cluster_without_workers_is_given_up(
     world: Path, cluster: distributed.LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from builder.diff.boards import board_document
+from builder.diff.changelog import relation
 from builder.diff.render import as_html, as_markdown, as_text
 from builder.diff.report import blocks
 from builder.diff.sentences import apart, changed_test, claims, fallen, moved, order, swap_name, swaps
@@ -130,18 +131,19 @@ def test_a_domain_turns_under_a_mean_that_stays() -> None:
 
 
 def test_sentences() -> None:
-    """A newcomer reads the ranks that changed, the largest change, and the claims that are lost."""
-    assert "C is number 1, was 3, A is number 2, was 1, B is number 3, was 2" == order(FOUND)
+    """A newcomer reads who is gone, the ranks that changed, the largest change, and the claims that are lost."""
+    assert "D is gone; E is new; C is number 1, was 3, A is number 2, was 1, B is number 3, was 2" == order(FOUND)
     assert "3 of 9 cells print another value, the largest change is 28.00 points" == moved(FOUND)
     assert (
-        "of 3 pairs of systems, 2 were apart (95 % bootstrap interval of their gap excludes 0); none still are, in the "
-        "same order; no longer apart: A over C (gap 20.00, now -2.00 points), A over B (gap 10.00, now 10.00 points); "
-        "now apart: B over C (gap 10.00, now -12.00 points)."
+        "of 3 pairs of systems, 2 were apart (95 % bootstrap interval of their gap excludes 0); none still are; 1 more "
+        "was, with a system that is gone; no longer apart: A over C (gap 20.00, now -2.00 points), A over B (gap "
+        "10.00, now 10.00 points); now apart: B over C (gap 10.00, now -12.00 points)."
     ) == apart(FOUND)
     assert (
-        "Over 1 table (view, metric, tie rule): 2 rank swaps of the means, 2 within single domains; of 2 claims 'A is "
+        "Over 1 table (view, metric, tie rule): 2 rank swaps of the means, 2 within single domains; of 3 claims 'A is "
         "ahead of B' that the old release supports, none still stand; no longer stand: A ahead of C (RCP-nDCG@10, "
-        "native view, ties b), A ahead of B (RCP-nDCG@10, native view, ties b)."
+        "native view, ties b), A ahead of B (RCP-nDCG@10, native view, ties b); 1 of 3 significant leaderboard claims "
+        "cannot be checked, as D is gone."
     ) == claims({"leaderboards": [FOUND]})[-1]
 
 
@@ -151,7 +153,8 @@ def test_claims_that_fall_are_named(world: World, render: Callable[..., str]) ->
     document = {**world.diff(world.first, world.recalibrated), "leaderboards": [FOUND]}
     text = re.sub(r"\\(?=\W)", "", render(blocks(document)))
     for said in (
-        "2 rank swaps of the means, 2 within single domains; 2 of 2 significant leaderboard claims no longer stand.",
+        "2 of 3 significant leaderboard claims no longer stand; 1 of 3 significant leaderboard claims cannot be",
+        "cannot be checked, as D is gone.",
         "no longer stand: A ahead of C (RCP-nDCG@10, native view, ties b)",
         "Swapped in x: B over C (gap 20.00, now -8.00 points).",
         "No longer significant in x: A over C (p 0.01, now 0.2).",
@@ -159,6 +162,24 @@ def test_claims_that_fall_are_named(world: World, render: Callable[..., str]) ->
         "Significant, reversed in x: B over C (p 0.01, now 0.01).",
     ):
         assert said in text
+
+
+def test_a_system_that_is_gone_takes_its_claims_along() -> None:
+    """What stands between the others is not all that the old release claimed: the rest cannot be checked."""
+    found = board_document(OLD, board({"A": (0.9, 0.8), "B": (0.8, 0.7), "C": (0.6, 0.7)}), BEFORE, BEFORE[:3])
+    assert (2, 2, 1) == (found["apart"]["old"], found["apart"]["kept"], found["unchecked"])
+    assert "D is gone; the order of all 3 systems of both is unchanged" == order(found)
+    assert claims({"leaderboards": [found]})[-1].endswith(
+        "of 3 claims 'A is ahead of B' that the old release supports, 2 still stand; 1 of 3 significant leaderboard "
+        "claims cannot be checked, as D is gone."
+    )
+
+
+def test_a_card_counts_claims_that_cannot_be_checked(world: World) -> None:
+    """The card's relation to the release before has a row for them, beside those that no longer stand."""
+    document = {**world.diff(world.first, world.recalibrated), "leaderboards": [FOUND]}
+    changes = {change["what"]: (change["changed"], change["of"]) for change in relation(document)["changes"]}
+    assert (1, 3) == changes["significant differences of Means with a system that is gone"]
 
 
 def test_an_unchanged_table() -> None:
