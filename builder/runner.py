@@ -92,8 +92,8 @@ class Runner:
         except self.lost as error:
             raise RemoteError(
                 f"{self.loss}: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-                remedy="run the same command again: it goes on from the shards that are done. If it was out of memory, "
-                "use fewer --workers.",
+                remedy="run the same command again: it goes on from the shards that are done. If workers ran out of "
+                "memory, use fewer, or give them more.",
             ) from error
 
 
