@@ -7,7 +7,8 @@ faster than by threads that wait for each other.
 
 from __future__ import annotations
 
-from threading import Lock
+from contextlib import contextmanager
+from threading import RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,38 +17,24 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
 FloatArray = NDArray[np.float64]
 
 _BLAS = ThreadpoolController()  # made after scipy.linalg was imported: it knows the libraries that are loaded by then
 
 
-class _OneThread:
-    """A limit of BLAS that is in force while anybody is inside: the first sets it, the last restores what was."""
-
-    def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._limit = _BLAS.limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *_error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limit.restore_original_limits()
+_LOCK = RLock()
 
 
-_ONE_THREAD = _OneThread()
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within it BLAS starts no threads of its own, in the whole process; 10 us. Another thread waits to get in.
 
-
-def one_thread() -> AbstractContextManager[None]:
-    """Within it BLAS starts no threads of its own, in the whole process; 10 us. Threads may overlap in it."""
-    return _ONE_THREAD
+    OpenBLAS has one limit a process: a thread that left would lift it for the others.
+    """
+    with _LOCK, _BLAS.limit(limits=1, user_api="blas"):
+        yield
 
 
 class Factor:

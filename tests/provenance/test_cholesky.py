@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -13,16 +14,21 @@ from provenance import cholesky
 
 SOLVE = """
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from provenance import cholesky
-digest = hashlib.sha256()
-for seed in range(20):
-    rng = np.random.default_rng(seed)
-    root = rng.normal(size=(150, 150))
-    matrix = np.einsum("ik,jk->ij", root, root) + np.eye(150)
-    with cholesky.one_thread():
-        digest.update(cholesky.Factor(matrix).solve(rng.normal(size=150)).tobytes())
-print(digest.hexdigest())
+def solve(_number):
+    digest = hashlib.sha256()
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        root = rng.normal(size=(150, 150))
+        matrix = np.einsum("ik,jk->ij", root, root) + np.eye(150)
+        with cholesky.one_thread():
+            digest.update(cholesky.Factor(matrix).solve(rng.normal(size=150)).tobytes())
+    return digest.hexdigest()
+alone = solve(0)
+with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(3) as three:
+    print(*sorted({alone, *one.map(solve, range(1)), *three.map(solve, range(6)), solve(0)}))
 """
 
 
@@ -47,35 +53,24 @@ def test_refuses_an_indefinite_matrix(row: int) -> None:
         cholesky.Factor(matrix)
 
 
-OVERLAP = """
-from threadpoolctl import threadpool_info
-from provenance import cholesky
-def limits():
-    return sorted({found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"})
-first, second = cholesky.one_thread(), cholesky.one_thread()
-seen = [limits()]
-for step in (first.__enter__, second.__enter__, lambda: first.__exit__(None, None, None),
-             lambda: second.__exit__(None, None, None)):
-    step()
-    seen.append(limits())
-print(seen)
-"""
+def test_one_at_a_time() -> None:
+    """A thread waits until nobody is inside; the thread that is inside may come in once more."""
+    inside = threading.Event()
 
+    def enter() -> None:
+        with cholesky.one_thread():
+            inside.set()
 
-def test_the_limit_holds_while_anybody_is_inside() -> None:
-    """Whoever leaves first does not lift the limit for the other; the last restores what was."""
-    done = subprocess.run(
-        [sys.executable, "-c", OVERLAP],
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert "[[2], [1], [1], [1], [2]]" == done.stdout.strip()
+    thread = threading.Thread(target=enter)
+    with cholesky.one_thread(), cholesky.one_thread():
+        thread.start()
+        assert not inside.wait(0.2)
+    assert inside.wait(60)
+    thread.join()
 
 
 def test_blas_threads_do_not_change_a_bit() -> None:
-    """Processes with one, two and four OpenBLAS threads give the same bytes."""
+    """With one, two and four OpenBLAS threads the bytes are the same, in the main thread, in another and in several."""
     digests = {
         subprocess.run(
             [sys.executable, "-c", SOLVE],
