@@ -15,6 +15,7 @@ import platform
 import secrets
 import shutil
 import sys
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from builder.runner import Runner
 
 _DIGEST = 32  # bytes
+_TRIES, _PAUSE = 100, 0.05  # seconds
 _LIBRARIES = ("numpy", "polars", "pyarrow", "scipy")
 
 
@@ -131,12 +133,21 @@ def shard_store(folder: Path, runner: Runner) -> Iterator[ShardStore]:
         yield store
     except ReleaseError as error:
         if not isinstance(error, RemoteError):
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
         raise
     except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         raise
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder; a worker that was not told yet may put a last file into it meanwhile."""
+    for _ in range(_TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(_PAUSE)
 
 
 def make(shard: Shard, path: Path, code: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -98,6 +99,27 @@ def test_a_cut_file_is_no_shard(length: int, tmp_path: Path, runner: Runner) -> 
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:length])
     assert load(file) is None
+
+
+def test_a_last_file_of_a_worker_does_not_keep_the_folder(
+    tmp_path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that ends its shard while the folder is removed leaves nothing behind."""
+    folder, calls = tmp_path / "shards", []
+
+    def remove(path: Path, *, ignore_errors: bool) -> None:
+        rmtree(path, ignore_errors=ignore_errors)
+        calls.append(path)
+        if len(calls) < 3:
+            path.mkdir()
+            (path / "late").touch()
+
+    rmtree = shutil.rmtree
+    monkeypatch.setattr(shards.shutil, "rmtree", remove)
+    with pytest.raises(DataError), shards.shard_store(folder, runner) as store:
+        list(store.start([Shard(refuse, ([1],), {})]))
+    assert 3 == len(calls)
+    assert not folder.exists()
 
 
 def test_a_key_hangs_on_facts_work_and_code() -> None:
